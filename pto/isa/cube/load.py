@@ -9,10 +9,10 @@ from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory import dma
 from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, numbers
-from pto.isa.row.attributes import Int
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, known_aligned, same_width, within
-from pto.isa.rules.rule import Case, Rule, dtype_in, rule, same_dtype
+from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 
 ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
@@ -33,14 +33,20 @@ CUBE_MOVE = Family(
 
 
 @rule("PTO-T109", "expects fill_word_bits to be 16 or 32")
-def _word_bits(case: Case) -> str | None:
-    attr = case.op.attrs.get("fill_word_bits")
-    bits = attr.value if isinstance(attr, Int) else None
-    return None if bits in (16, 32) else f"it is {bits}"
+def _word_bits(fill_word_bits: int) -> str | None:
+    return None if fill_word_bits in (16, 32) else f"it is {fill_word_bits}"
 
 
+_MOST_BLOCKS = 32767
+_FILL = ("repeat_times", "block_num_32b", "dst_gap_32b")
+
+
+@rule(
+    "PTO-S141",
+    f"expects blocks from 0 to {_MOST_BLOCKS} and an offset in whole blocks of 32 bytes",
+)
 def _fill_sizes(case: Case) -> str | None:
-    for name in ("repeat_times", "block_num_32b", "dst_gap_32b"):
+    for name in _FILL:
         number = case.number(name)
         if number is not None and not 0 <= number <= _MOST_BLOCKS:
             return f"{name} is {number}"
@@ -50,8 +56,6 @@ def _fill_sizes(case: Case) -> str | None:
     return None
 
 
-_MOST_BLOCKS = 32767
-_FILL = ("repeat_times", "block_num_32b", "dst_gap_32b")
 CUBE_MOVE.row(
     "raw_fill_l1",
     "for r < repeat_times: block_num_32b blocks of 32 bytes get the words of raw_value, dst_gap_32b"
@@ -67,15 +71,7 @@ CUBE_MOVE.row(
     pipe="MTE2",
     subject="dst",
     profiles="a5",
-    rules=(
-        _word_bits,
-        Rule(
-            "fill-sizes",
-            "PTO-S141",
-            f"expects blocks from 0 to {_MOST_BLOCKS} and an offset in whole blocks of 32 bytes",
-            _fill_sizes,
-        ),
-    ),
+    rules=(_word_bits, _fill_sizes),
     notes="the pipe is that of other fills of L1; the page names none",
     cite="PTOAS docs/isa/micro-isa/16-cube-matmul.md:369",
 )
@@ -117,11 +113,8 @@ CUBE_MOVE.row(
 
 
 @rule("PTO-S091", "expects d_value of at most 4 if smallc0_en is set")
-def _small_c0(case: Case) -> str | None:
-    depth = case.number("d_value")
-    if case.number("smallc0_en") != 1 or depth is None or depth <= 4:
-        return None
-    return f"d_value is {depth}"
+def _small_c0(case: Case, d_value: int) -> str | None:
+    return None if case.number("smallc0_en") != 1 or d_value <= 4 else f"d_value is {d_value}"
 
 
 _FRAC = numbers(
@@ -245,24 +238,19 @@ for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
     )
 
 
-def _bias_pair(case: Case) -> str | None:
-    source, dest = case.elem("source"), case.elem("destination")
-    if source is None or dest is None:
-        return None
-    if any(a in source.names and b in dest.names for a, b in _BIAS_PAIRS):
-        return None
-    return f"it is {source.name} to {dest.name}"
+@rule("PTO-T091", "expects f32 to f32, i32 to i32, f16 to f32 or bf16 to f32")
+def _bias_types(source: t.Scalar, destination: t.Scalar) -> str | None:
+    pairs = (("f32", "f32"), ("i32", "i32"), ("f16", "f32"), ("bf16", "f32"))
+    fits = any(a in source.names and b in destination.names for a, b in pairs)
+    return None if fits else f"it is {source.name} to {destination.name}"
 
 
-_BIAS_PAIRS = (("f32", "f32"), ("i32", "i32"), ("f16", "f32"), ("bf16", "f32"))
-_BIAS_SENTENCE = "expects f32 to f32, i32 to i32, f16 to f32 or bf16 to f32"
-_BIAS_TYPES = Rule("bias-types", "PTO-T091", _BIAS_SENTENCE, _bias_pair)
 _PAYLOADS = {
     "mte_l1_bt": (
         "bias",
         "bias values from L1 to the bias table, f16 and bf16 widened; len_burst and gaps count"
         " 32 bytes of source",
-        (_BIAS_TYPES,),
+        (_bias_types,),
         "MTE1",
         6081,
         "bias_load",

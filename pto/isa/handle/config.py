@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from pto.core.tile import TileType
 from pto.isa.meaning.handle import config
 from pto.isa.meaning.order import flags as sync
 from pto.isa.row import types as t
@@ -12,7 +13,7 @@ from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
-from pto.isa.rules.rule import Case, Rule, compiled, dtype_in, in_role, on, rule
+from pto.isa.rules.rule import Case, compiled, dtype_in, in_role, on, rule
 from pto.isa.rules.tile import NPU, tile_family
 
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
@@ -63,6 +64,10 @@ def _soft_counter(case: Case) -> str | None:
     return "mode is soft without a workspace" if soft and not given else None
 
 
+_COUNTERS = 16
+
+
+@rule("PTO-T064", f"expects a workspace of {_COUNTERS} i32 or more, only with mode soft")
 def _counter_fits(case: Case) -> str | None:
     if case.word("mode") == "hard":
         return None if case.type("workspace") is None else "mode is hard, which counts in flags"
@@ -80,7 +85,6 @@ def _both_words(case: Case) -> str | None:
     return f"{given[0]} is given" if len(given) == 1 else None
 
 
-_COUNTERS = 16
 WAIT.row(
     "syncall",
     "no core of core_type goes on before all of them are here",
@@ -94,17 +98,7 @@ WAIT.row(
     text="<1 ( $workspace <? , $used_cores > : types ) | ( ) >"
     " <? mode = @mode > <? , core_type = @core_type > {}",
     subject="workspace",
-    rules=(
-        _soft_counter,
-        compiled(_both_words),
-        dtype_in("workspace", "i32"),
-        Rule(
-            "counter-fits",
-            "PTO-T064",
-            f"expects a workspace of {_COUNTERS} i32 or more, only with mode soft",
-            _counter_fits,
-        ),
-    ),
+    rules=(_soft_counter, compiled(_both_words), dtype_in("workspace", "i32"), _counter_fits),
     notes=(
         _CPP_ONLY,
         "says nothing about data: what others stored may not be visible yet",
@@ -144,11 +138,9 @@ TASSIGN = BIND.row(
 
 
 @rule("PTO-L064", "expects src and dst to have one block layout")
-def _one_block_order(case: Case) -> str | None:
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or src.layout.blayout == dst.layout.blayout:
-        return None
-    return f"src is {src.layout.name}, dst is {dst.layout.name}"
+def _one_block_order(src: TileType, dst: TileType) -> str | None:
+    fits = src.layout.blayout == dst.layout.blayout
+    return None if fits else f"src is {src.layout.name}, dst is {dst.layout.name}"
 
 
 BIND.row(

@@ -11,10 +11,18 @@ from pto.isa.handle.view import memref_of_rank, same_space
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Str
 from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dims, rule, rule_of, same_dtype, same_shape, same_valid
+from pto.isa.rules.rule import (
+    Case,
+    dims,
+    odd_one,
+    rule,
+    rule_of,
+    same_dtype,
+    same_shape,
+    same_valid,
+)
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
@@ -26,10 +34,9 @@ AXES = (("valid_row", 0), ("valid_col", 1))
 
 
 @rule("PTO-S076", "expects valid_row and valid_col if, and only if, the type has `?`")
-def _open_valid(case: Case) -> str | None:
-    tile = case.tile("result")
-    for name, axis in AXES if tile is not None else ():
-        given, extent = bool(case.op.group(name)), tile.valid[axis] if tile else None
+def _open_valid(case: Case, result: TileType) -> str | None:
+    for name, axis in AXES:
+        given, extent = bool(case.op.group(name)), result.valid[axis]
         if given is not (extent is None):
             shown = "?" if extent is None else extent
             return f"{name} is {'given' if given else 'missing'}, the type says {shown}"
@@ -60,24 +67,18 @@ def _config(tile: TileType) -> str:
 
 @rule_of("PTO-L072", "expects {b} to keep the layout, pad and compact mode of {a}")
 def same_config(case: Case, a: str, b: str) -> str | None:
-    first, second = case.tile(a), case.tile(b)
-    if first is None or second is None or _config(first) == _config(second):
-        return None
-    return f"{a} is {_config(first)}, {b} is {_config(second)}"
+    return odd_one([(n, _config(tile)) for n, tile in case.tiles((a, b))], str)
 
 
 @rule("PTO-T073", "expects src and result to have different element types")
-def _other_dtype(case: Case) -> str | None:
-    first, second = case.elem("src"), case.elem("result")
-    return f"both are {first.name}" if first is not None and first == second else None
+def _other_dtype(src: t.Scalar, result: t.Scalar) -> str | None:
+    return f"both are {src.name}" if src == result else None
 
 
 @rule("PTO-T074", "expects result to fit the bytes of src")
-def _no_wider(case: Case) -> str | None:
-    first, second = case.tile("src"), case.tile("result")
-    if first is None or second is None or second.dtype.itemsize <= first.dtype.itemsize:
-        return None
-    return f"{first.dtype.name} becomes {second.dtype.name}"
+def _no_wider(src: TileType, result: TileType) -> str | None:
+    fits = result.dtype.itemsize <= src.dtype.itemsize
+    return None if fits else f"{src.dtype.name} becomes {result.dtype.name}"
 
 
 @rule("PTO-S077", "expects source to be a tile_buf with valid=?x?")
@@ -106,27 +107,23 @@ def _local_handle(case: Case) -> str | None:
 
 
 @rule("PTO-S072", "expects result to have the shape of source")
-def _memref_shape(case: Case) -> str | None:
-    memref, tile = case.type("source"), case.tile("result")
-    view = case.op.attrs.get("pto.view_semantics")
-    if isinstance(view, Str) and view.value == "subview":
-        return None  # the memref is the parent's
-    if not isinstance(memref, t.MemRef) or tile is None or memref.shape == tile.shape:
+def _memref_shape(case: Case, source: t.MemRef, result: TileType) -> str | None:
+    is_parent = case.word("pto.view_semantics") == "subview"
+    if is_parent or source.shape == result.shape:
         return None
-    return f"source is {'x'.join(map(str, memref.shape))}, result is {dims(*tile.shape)}"
+    return f"source is {'x'.join(map(str, source.shape))}, result is {dims(*result.shape)}"
 
 
 @rule("PTO-S072", "expects dst to have the valid extents of src")
-def _memref_covers(case: Case) -> str | None:
+def _memref_covers(src: TileType, dst: t.MemRef) -> str | None:
     """The memref shows the valid region: its extents where they are static, else `?` or all."""
-    tile, memref = case.tile("src"), case.type("dst")
-    if tile is None or not isinstance(memref, t.MemRef) or len(memref.shape) != 2:
+    if len(dst.shape) != 2:
         return None
-    for axis, actual in enumerate(memref.shape):
-        wanted = tile.valid[axis]
-        fits = actual == wanted or (wanted is None and actual == tile.shape[axis])
+    for axis, actual in enumerate(dst.shape):
+        wanted = src.valid[axis]
+        fits = actual == wanted or (wanted is None and actual == src.shape[axis])
         if not fits:
-            return f"dimension {axis} is {actual}, the valid region is {dims(*tile.valid)}"
+            return f"dimension {axis} is {actual}, the valid region is {dims(*src.valid)}"
     return None
 
 
@@ -173,30 +170,27 @@ MULTI = Family(
 )
 
 
-def _slots(case: Case) -> str | None:
-    type = case.type("result")
-    if not isinstance(type, t.MultiTile):
-        return None
-    if not 2 <= type.count <= _MOST_SLOTS:
-        return f"it has {type.count}"
-    compact = type.slot.tile.compact
+@rule("PTO-S142", f"expects 2 to {_MOST_SLOTS} tiles without gaps between them")
+def _slots(result: t.MultiTile) -> str | None:
+    if not 2 <= result.count <= _MOST_SLOTS:
+        return f"it has {result.count}"
+    compact = result.slot.tile.compact
     return f"its tiles are {compact.name.lower()}" if compact is Compact.ROW_PLUS_ONE else None
 
 
 @rule("PTO-S142", "expects a tile of source as result")
-def _slot_fits(case: Case) -> str | None:
-    type, slot = case.type("source"), case.number("slot")
-    if not isinstance(type, t.MultiTile):
-        return None
-    if case.type("result") != type.slot:
+def _slot_fits(case: Case, source: t.MultiTile) -> str | None:
+    slot = case.number("slot")
+    if case.type("result") != source.slot:
         return "it is of another type"
-    return None if slot is None or 0 <= slot < type.count else f"slot is {slot} of {type.count}"
+    return None if slot is None or 0 <= slot < source.count else f"slot is {slot} of {source.count}"
 
 
 _PLANNED = "pto.multi_buffer_addrs"
 
 
-def _is_planned(case: Case) -> str | None:
+@rule("PTO-T027", f"expects no {_PLANNED}, which a planner writes")
+def _planned(case: Case) -> str | None:
     return "it is there" if _PLANNED in case.op.attrs else None
 
 
@@ -208,15 +202,7 @@ ALLOC_MULTI_TILE = MULTI.row(
     operands=(read("addr?", "i64"), *VALID),
     results=Result("result", "multiple tile"),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
-    rules=(
-        Rule(
-            "slots",
-            "PTO-S142",
-            f"expects 2 to {_MOST_SLOTS} tiles without gaps between them",
-            _slots,
-        ),
-        Rule("planned", "PTO-T027", f"expects no {_PLANNED}, which a planner writes", _is_planned),
-    ),
+    rules=(_slots, _planned),
     example="%t = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 16x16xf16, count=2>",
 )
 MULTI.row(

@@ -15,9 +15,7 @@ from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
-    Rule,
-    counts_dimensions,
-    one_per_dimension,
+    odd_one,
     rule,
     rule_of,
     same_dtype,
@@ -39,12 +37,28 @@ def space_of(type: t.Type | None) -> Space | None:
     return Space.GM if isinstance(type, t.View) else None
 
 
+def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
+    """True for the older form with a rank in place of the shape: `!pto.tensor_view<2xf32>`."""
+    return isinstance(type, t.View) and type.shape == (dimensions,) and dimensions > 1
+
+
+@rule_of("PTO-S070", "expects {groups} to have one value for each dimension of {of}")
+def one_per_dimension(case: Case, of: str, *groups: str) -> str | None:
+    """The lists must have one number for each dimension of a view, memref or local array."""
+    shape = getattr(case.type(of), "shape", None)
+    if shape is None:
+        return None
+    for name in groups:
+        count = len(case.op.group(name))
+        if count != len(shape) and not counts_dimensions(case.type(of), count):
+            return f"{of} has {len(shape)} dimensions, {name} has {count} values"
+    return None
+
+
 @rule_of("PTO-M070", "expects {b} to stay in the memory space of {a}")
 def same_space(case: Case, a: str, b: str) -> str | None:
-    first, second = space_of(case.type(a)), space_of(case.type(b))
-    if first is None or second is None or first is second:
-        return None
-    return f"{a} is in {first.value}, {b} is in {second.value}"
+    spaces = [(n, s) for n in (a, b) if (s := space_of(case.type(n))) is not None]
+    return odd_one(spaces, lambda space: f"in {space.value}")
 
 
 @rule_of("PTO-M071", "expects {name} to point into global memory")
@@ -111,10 +125,7 @@ def _window_inside(case: Case) -> str | None:
 
 
 @rule("PTO-S072", "expects constant sizes to be those of the type")
-def _window_typed(case: Case) -> str | None:
-    source, result = case.type("source"), case.type("result")
-    if not isinstance(source, t.View) or not isinstance(result, t.View):
-        return None
+def _window_typed(case: Case, source: t.View, result: t.View) -> str | None:
     if len(source.shape) != len(result.shape):
         return None  # the type may drop dimensions
     for dim, (value, size) in enumerate(zip(case.op.group("sizes"), result.shape, strict=False)):
@@ -125,10 +136,9 @@ def _window_typed(case: Case) -> str | None:
 
 
 @rule("PTO-S074", "expects dim_index to be a dimension of tensor_view")
-def _dimension_exists(case: Case) -> str | None:
+def _dimension_exists(case: Case, dim_index: int) -> str | None:
     rank = len(getattr(case.type("tensor_view"), "shape", ()))
-    dim = case.number("dim_index")
-    return None if dim is None or 0 <= dim < rank else f"dimension {dim} of {rank}"
+    return None if 0 <= dim_index < rank else f"dimension {dim_index} of {rank}"
 
 
 # ---- pointers
@@ -168,10 +178,9 @@ CASTPTR = POINTER.row(
     cxx="= ({T}){input}",
 )
 
-_SCALAR_ONLY = "expects a pointer that single elements are loaded and stored by"
 
-
-def _used_elsewhere(case: Case) -> str | None:
+@rule("PTO-T072", "expects a pointer that single elements are loaded and stored by")
+def _scalar_only(case: Case) -> str | None:
     here: Any = case.op
     case.asked_makers = True  # it is not its types alone that count
     for op in here.parent_op.walk() if here.parent else ():
@@ -191,9 +200,7 @@ for _name, _from, _to in (
         body=meaning.CAST_POINTER,
         operands=read("input", _from),
         results=Result("result", _to),
-        rules=(Rule("scalar-only", "PTO-T072", _SCALAR_ONLY, _used_elsewhere),)
-        if _name == "inttoptr"
-        else (),
+        rules=(_scalar_only,) if _name == "inttoptr" else (),
         notes="castptr is the same on any space",
         cxx="= ({T}){input}",
         cite="PTOAS include/PTO/IR/PTOOps.td (2026-08)",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pto.core.tile import TileType
 from pto.isa.handle.tile import AXES, VALID, same_config, valid_in
 from pto.isa.handle.view import same_space
 from pto.isa.meaning.handle import subview as meaning
 from pto.isa.row.attributes import Array, Int
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, Rule, dims, rule, same_dtype
+from pto.isa.rules.rule import Case, dims, rule, same_dtype
 
 # ---- rules
 
@@ -19,6 +20,7 @@ def _sizes(case: Case) -> tuple[int, ...]:
     return tuple(n.value for n in items if isinstance(n, Int))
 
 
+@rule("PTO-S070", "expects two offsets and two positive sizes")
 def _window_of_two(case: Case) -> str | None:
     sizes, offsets = _sizes(case), case.op.group("offsets")
     if len(sizes) != 2 or len(offsets) != 2:
@@ -31,10 +33,8 @@ def _offsets(case: Case) -> tuple[int | None, ...]:
 
 
 @rule("PTO-S073", "expects a window inside source")
-def _tile_window_inside(case: Case) -> str | None:
-    source = case.tile("source")
-    shape = source.shape if source else ()
-    for offset, size, whole in zip(_offsets(case), _sizes(case), shape, strict=False):
+def _tile_window_inside(case: Case, source: TileType) -> str | None:
+    for offset, size, whole in zip(_offsets(case), _sizes(case), source.shape, strict=False):
         if offset is not None and offset < 0:
             return f"offset {offset} is negative"
         if (offset or 0) + size > whole:
@@ -43,11 +43,10 @@ def _tile_window_inside(case: Case) -> str | None:
 
 
 @rule("PTO-S072", "expects result to have the shape given by sizes")
-def _shaped_as_window(case: Case) -> str | None:
-    tile, sizes = case.tile("result"), _sizes(case)
-    if tile is None or len(sizes) != 2 or tile.shape == sizes:
-        return None
-    return f"result is {dims(*tile.shape)}, sizes are {dims(*sizes)}"
+def _shaped_as_window(case: Case, result: TileType) -> str | None:
+    sizes = _sizes(case)
+    fits = len(sizes) != 2 or result.shape == sizes
+    return None if fits else f"result is {dims(*result.shape)}, sizes are {dims(*sizes)}"
 
 
 @rule("PTO-S076", "expects valid_row and valid_col together")
@@ -57,14 +56,14 @@ def _both_valid(case: Case) -> str | None:
 
 
 @rule("PTO-S072", "expects result to have the valid region of the operands")
-def _valid_as_written(case: Case) -> str | None:
+def _valid_as_written(case: Case, result: TileType) -> str | None:
     """The valid region in the type must equal the operands, or replaces absent operands."""
-    tile, sizes = case.tile("result"), _sizes(case)
-    if tile is None or len(sizes) != 2:
+    sizes = _sizes(case)
+    if len(sizes) != 2:
         return None
     for (name, axis), size in zip(AXES, sizes, strict=True):
         number = case.number(name)
-        wanted, said = number and min(number, size), tile.valid[axis]
+        wanted, said = number and min(number, size), result.valid[axis]
         if not case.op.group(name):  # the type alone says it
             wrong = said is None or said > size
         else:
@@ -72,14 +71,13 @@ def _valid_as_written(case: Case) -> str | None:
         if wrong:
             asked = f"{name} asks {'?' if wanted is None else wanted}"
             asked = asked if case.op.group(name) else f"there is no {name}"
-            return f"the type says {dims(*tile.valid)}, {asked}"
+            return f"the type says {dims(*result.valid)}, {asked}"
     return None
 
 
 @rule("PTO-L070", "expects the window of a boxed tile to be made of whole boxes")
-def _on_box(case: Case) -> str | None:
-    source = case.tile("source")
-    if source is None or not source.layout.is_boxed:
+def _on_box(case: Case, source: TileType) -> str | None:
+    if not source.layout.is_boxed:
         return None
     for what, numbers in (("size", _sizes(case)), ("offset", _offsets(case))):
         for number, box in zip(numbers, source.box, strict=False):
@@ -89,10 +87,9 @@ def _on_box(case: Case) -> str | None:
 
 
 @rule("PTO-L071", "expects a subset of a boxed tile to keep whole lines of boxes")
-def _whole_lines(case: Case) -> str | None:
+def _whole_lines(case: Case, source: TileType) -> str | None:
     """Boxes of one line lie together, so a subset of a boxed tile takes whole lines of boxes."""
-    source = case.tile("source")
-    if source is None or not source.layout.is_boxed or _window_of_two(case) is not None:
+    if not source.layout.is_boxed or _window_of_two.test(case):
         return None
     axis = 1 if source.layout.blayout.value == "row_major" else 0
     size, offset = _sizes(case)[axis], _offsets(case)[axis]
@@ -112,12 +109,7 @@ WINDOW = Family(
     attrs=(Attr("sizes", "any", required=True, meaning="rows and columns of the window"),),
     subject="result",
     rules=(
-        Rule(
-            "window-of-two",
-            "PTO-S070",
-            "expects two offsets and two positive sizes",
-            _window_of_two,
-        ),
+        _window_of_two,
         _tile_window_inside,
         _shaped_as_window,
         same_dtype("source", "result"),

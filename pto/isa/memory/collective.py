@@ -110,11 +110,9 @@ def _group_alike(case: Case) -> str | None:
 
 
 @rule("PTO-D061", "expects root to be a member of group")
-def _root_in_group(case: Case) -> str | None:
-    root, size = case.word("root"), len(case.op.group("group"))
-    if root is None or 0 <= int(root) < size:
-        return None
-    return f"root is {root}, group has {size}"
+def _root_in_group(case: Case, root: str) -> str | None:
+    size = len(case.op.group("group"))
+    return None if 0 <= int(root) < size else f"root is {root}, group has {size}"
 
 
 @rule_of("PTO-S066", "expects {whole} to have the rows of all members")

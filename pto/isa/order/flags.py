@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.meaning.scalar import arrays
+from pto.isa.row import types as t
 from pto.isa.row.attributes import Int
 from pto.isa.row.instr import Attr, Family, Result, read, update
 from pto.isa.row.order import Acquire, Barrier, MemoryBarrier, Release, SetFlag, WaitFlag
@@ -289,12 +290,8 @@ _PLACE = (read("array", "event ids"), read("index", "index"))
 
 
 @rule("PTO-S074", "expects an index inside array")
-def _index_exists(case: Case) -> str | None:
-    size = getattr(case.type("array"), "size", None)
-    index = case.number("index")
-    if size is None or index is None or 0 <= index < size:
-        return None
-    return f"index {index} of {size}"
+def _index_exists(array: t.EventIdArray, index: int) -> str | None:
+    return None if 0 <= index < array.size else f"index {index} of {array.size}"
 
 
 EVENT_IDS.row(

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Bool, Int
+from pto.isa.row.attributes import Bool
 from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
+from pto.isa.rules.global_memory import element_count
 from pto.isa.rules.rule import LIBRARY, Case, attr_at_least, attr_in, on, rule
 from pto.target.npu import CROSS_CORE_IDS
 
@@ -32,13 +33,8 @@ _NOSPLIT = Attr("nosplit", "bool", meaning="tiles go whole to one sub-block")
 # ---- rules
 
 
-def _number(case: Case, name: str) -> int | None:
-    value = case.op.attrs.get(name)
-    return value.value if isinstance(value, Int) else None
-
-
 def _both_ways(case: Case) -> bool:
-    return _number(case, "dir_mask") == 3
+    return case.number("dir_mask") == 3
 
 
 @rule(
@@ -48,7 +44,7 @@ def _both_ways(case: Case) -> bool:
 )
 def _belong_together(case: Case) -> str | None:
     given = [o.name for o in case.row.operands if case.op.group(o.name)]
-    mask, shown = _number(case, "dir_mask") or 0, f"it has {', '.join(given) or 'none'}"
+    mask, shown = case.number("dir_mask") or 0, f"it has {', '.join(given) or 'none'}"
     if "gm_slot_tensor" in given:
         entries = given == ["gm_slot_tensor"]
         tiles = given == ["gm_slot_tensor", "c2v_consumer_buf"] and mask == meaning.TO_VECTOR
@@ -61,37 +57,31 @@ def _belong_together(case: Case) -> str | None:
 
 
 @rule("PTO-M072", "expects local slots within the queue")
-def _local_slots_fit(case: Case) -> str | None:
+def _local_slots_fit(case: Case, local_slot_num: int) -> str | None:
     """One direction has 8 slots, each of two directions 4."""
-    slots = _number(case, "local_slot_num")
-    most = 4 if _both_ways(case) else 8
-    most = _number(case, "slot_num") or most
-    return f"{slots} of {most}" if slots is not None and slots > most else None
+    most = case.number("slot_num") or (4 if _both_ways(case) else 8)
+    return f"{local_slot_num} of {most}" if local_slot_num > most else None
 
 
 @rule("PTO-M073", "expects slot_size to be the bytes of gm_slot_tensor, or twice that")
-def _slot_holds_tensor(case: Case) -> str | None:
+def _slot_holds_tensor(gm_slot_tensor: t.View, slot_size: int) -> str | None:
     """A slot is one entry, or two halves for the two sub-blocks."""
-    type, slot = case.type("gm_slot_tensor"), _number(case, "slot_size")
-    if not isinstance(type, t.View) or type.elem.dtype is None or slot is None:
+    elem, count = gm_slot_tensor.elem.dtype, element_count(gm_slot_tensor.shape)
+    if elem is None or count is None:
         return None
-    size = type.elem.dtype.itemsize
-    for dim in type.shape:
-        if dim is None:
-            return None
-        size *= dim
-    return None if slot in (size, 2 * size) else f"the slot has {slot} bytes, the tensor {size}"
+    size = count * elem.itemsize
+    fits = slot_size in (size, 2 * size)
+    return None if fits else f"the slot has {slot_size} bytes, the tensor {size}"
 
 
 @rule("PTO-S079", "expects no local_slot_num")
-def _no_local_slots(case: Case) -> str | None:
-    slots = _number(case, "local_slot_num")
-    return None if slots is None else f"it is {slots}"
+def _no_local_slots(local_slot_num: int) -> str | None:
+    return f"it is {local_slot_num}"
 
 
 @rule("PTO-S079", "expects dir_mask 1 with acc_push_epilogue")
 def _one_way_push(case: Case) -> str | None:
-    mask = _number(case, "dir_mask")
+    mask = case.number("dir_mask")
     pushes = case.op.attrs.get("acc_push_epilogue") is not None
     return f"it is {mask}" if pushes and mask != 1 else None
 
@@ -106,7 +96,7 @@ def _push(case: Case) -> str | None:
 def _global_has_no_slots(case: Case) -> str | None:
     buffer = "gm_slot_tensor" if case.row.attr("id") else "local_addr"
     is_local = bool(case.op.group(buffer)) is (buffer == "local_addr")
-    return None if is_local or _number(case, "local_slot_num") is None else "it is given"
+    return None if is_local or case.number("local_slot_num") is None else "it is given"
 
 
 @rule("PTO-S079", "expects peer_local_addr exactly for both directions")
@@ -116,22 +106,20 @@ def _peer_both_ways(case: Case) -> str | None:
         return "peer_local_addr stands without local_addr" if given else None
     if given is _both_ways(case):
         return None
-    return f"dir_mask is {_number(case, 'dir_mask')}, it is {'given' if given else 'missing'}"
+    return f"dir_mask is {case.number('dir_mask')}, it is {'given' if given else 'missing'}"
 
 
 @rule("PTO-D072", "expects hardware flags that exist")
-def _flags_fit(case: Case) -> str | None:
-    base = _number(case, "flag_base")
-    width = 4 if _both_ways(case) else 2
-    if base is None or base + width <= CROSS_CORE_IDS:
-        return None
-    return f"flags {base} to {base + width - 1} of {CROSS_CORE_IDS}"
+def _flags_fit(case: Case, flag_base: int) -> str | None:
+    last = flag_base + (4 if _both_ways(case) else 2) - 1
+    fits = last < CROSS_CORE_IDS
+    return None if fits else f"flags {flag_base} to {last} of {CROSS_CORE_IDS}"
 
 
 @rule("PTO-T075", "expects base if auto is false")
 def _placed(case: Case) -> str | None:
     auto = case.op.attrs.get("autoAlloc")
-    if isinstance(auto, Bool) and not auto.value and _number(case, "base") is None:
+    if isinstance(auto, Bool) and not auto.value and case.number("base") is None:
         return "auto is false and base is missing"
     return None
 

@@ -45,6 +45,11 @@ class Scalar(Type):
         return self.dtype is not None and self.dtype.is_float
 
     @property
+    def itemsize(self) -> int | None:
+        """Bytes of one element; None for an index."""
+        return None if self.dtype is None else self.dtype.itemsize
+
+    @property
     def written(self) -> tuple[int, int]:
         """The lowest and highest integer a program may write for it: a signless one by its number
         or by its bits, an index by its number."""

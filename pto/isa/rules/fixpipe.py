@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.memory import Space
 from pto.isa.row import types as t
 from pto.isa.rules.buffer import complete, multiple_of
-from pto.isa.rules.rule import Case, Rule, Test, dtype_in
+from pto.isa.rules.rule import Case, Rule, dtype_in, rule
 
 _FLOATS = ("f16", "bf16", "f32")
 _SMALL_INTS = ("i4x2", "i8", "i16")
@@ -35,23 +35,16 @@ _QUANT = {
 }
 
 
-def _rule(id: str, code: str, sentence: str, test: Test) -> Rule:
-    return Rule(id, code, sentence, test)
-
-
 def _has(case: Case, *names: str) -> bool:
     return any(case.op.group(n) or n in case.op.attrs for n in names)
 
 
-def _quant_types(case: Case) -> str | None:
-    mode = case.word("pre_quant_mode")
-    source, dest = case.elem("source"), case.elem("destination")
-    if mode is None or source is None or dest is None:
-        return None
-    takes, gives = _QUANT.get(mode.removesuffix("_vec").removesuffix("_scalar"), ("", ""))
-    if takes in source.names and set(gives.split()) & set(dest.names):
-        return None
-    return f"{mode} on {source.name} to {dest.name}"
+@rule("PTO-T094", "expects a pre_quant mode of its two types")
+def _quant_types(pre_quant_mode: str, source: t.Scalar, destination: t.Scalar) -> str | None:
+    mode = pre_quant_mode.removesuffix("_vec").removesuffix("_scalar")
+    takes, gives = _QUANT.get(mode, ("", ""))
+    fits = takes in source.names and set(gives.split()) & set(destination.names)
+    return None if fits else f"{pre_quant_mode} on {source.name} to {destination.name}"
 
 
 def _is_parameter(type: t.Type | None, vector: bool) -> bool:
@@ -70,6 +63,11 @@ def _described(type: t.Type | None) -> str:
     return "absent" if type is None else getattr(type, "name", type.kind)
 
 
+@rule(
+    "PTO-T095",
+    "expects the payload of pre_quant to be a float, or for a _vec mode a pointer to floats in"
+    " fixpipe",
+)
 def _quant_payload(case: Case) -> str | None:
     mode, type = case.word("pre_quant_mode"), case.type("pre_quant")
     if mode is None and type is None:
@@ -81,6 +79,11 @@ def _quant_payload(case: Case) -> str | None:
     return f"with {mode} it is {_described(type)}"
 
 
+@rule(
+    "PTO-T095",
+    "expects a payload of pre_relu for scalar_relu (a float) and vector_relu (a pointer to"
+    " floats in fixpipe) only",
+)
 def _relu_payload(case: Case) -> str | None:
     mode, type = case.word("pre_relu_mode"), case.type("pre_relu")
     if mode in ("scalar_relu", "vector_relu"):
@@ -91,26 +94,24 @@ def _relu_payload(case: Case) -> str | None:
     return None if type is None else f"{mode or 'no mode'} takes none"
 
 
-def _clip_payload(case: Case) -> str | None:
+@rule("PTO-T095", "expects clip inside pre_relu: f16 for f16, u16 for u8, i4, i8 or i16 for those")
+def _clip_payload(case: Case, clip_value: t.Scalar, destination: t.Scalar) -> str | None:
     """The clip value must be float or integer like the destination; 16 bits for unsigned bytes."""
-    clip, dest = case.elem("clip_value"), case.elem("destination")
-    if clip is None or dest is None:
-        return None
     if not _has(case, "pre_relu_mode"):
         return "pre_relu is not written"
     allowed: tuple[str, ...] = ()
-    if dest.name == "f16":
+    if destination.name == "f16":
         allowed = ("f16",)
-    elif dest.names == ("u8",):
+    elif destination.names == ("u8",):
         allowed = ("u16",)
-    elif set(dest.names) & set(_SMALL_INTS):
+    elif set(destination.names) & set(_SMALL_INTS):
         allowed = _SMALL_INTS
-    if set(clip.names) & set(allowed):
-        return None
-    return f"clip is {clip.name}, destination is {dest.name}"
+    fits = set(clip_value.names) & set(allowed)
+    return None if fits else f"clip is {clip_value.name}, destination is {destination.name}"
 
 
-def _layout(case: Case) -> str | None:
+@rule("PTO-S093", "expects a stride with nz2dn and a split with nz2nz only")
+def _layout_operand(case: Case) -> str | None:
     """Each layout requires its own operand and excludes the operands of other layouts."""
     mode = case.word("mode") or "no layout"
     if mode == "nz2dn" and not _has(case, "loop0_src_stride"):
@@ -122,21 +123,22 @@ def _layout(case: Case) -> str | None:
     return None
 
 
-def _loop3(case: Case) -> str | None:
+@rule("PTO-S093", "expects nz2nd or nz2dn where loop3 is written")
+def _loop3_layout(case: Case) -> str | None:
     mode = case.word("mode")
     if not _has(case, "loop3_count") or mode in ("nz2nd", "nz2dn"):
         return None
     return f"the layout is {mode or 'not written'}"
 
 
-def _nz(case: Case) -> str | None:
-    dest = case.elem("destination")
-    if case.word("mode") != "nz2nz" or dest is None or dest.name == "f32":
-        return None
-    return f"it is {dest.name}"
+@rule("PTO-T094", "expects destination to be f32 with nz2nz")
+def _nz2nz_f32(mode: str, destination: t.Scalar) -> str | None:
+    fits = mode != "nz2nz" or destination.name == "f32"
+    return None if fits else f"it is {destination.name}"
 
 
-def _unit_flag(case: Case) -> str | None:
+@rule("PTO-S093", "expects nz2dn(1) where unit_flag is written")
+def _unit_flag_stride(case: Case) -> str | None:
     flag = case.word("unit_flag")
     if flag in (None, "off") or not _has(case, "loop0_src_stride"):
         return None
@@ -146,83 +148,45 @@ def _unit_flag(case: Case) -> str | None:
     return f"the stride is {'not a constant' if stride is None else stride}"
 
 
-def _wide(case: Case) -> str | None:
-    dest = case.elem("destination")
-    wide = dest is not None and dest.dtype is not None and dest.dtype.bits > _MOST_BITS
-    return f"it is {dest.name}" if dest is not None and wide else None
-
-
 _MOST_BITS = 32
-ELEMENTS = (
-    dtype_in("source", "f32 i32"),
-    _rule(
-        "narrow",
-        "PTO-T094",
-        f"expects a destination of at most {_MOST_BITS} bits, as no conversion makes more",
-        _wide,
-    ),
+
+
+@rule(
+    "PTO-T094", f"expects a destination of at most {_MOST_BITS} bits, as no conversion makes more"
 )
+def _narrow(destination: t.Scalar) -> str | None:
+    wide = destination.dtype is not None and destination.dtype.bits > _MOST_BITS
+    return f"it is {destination.name}" if wide else None
+
+
+ELEMENTS = (dtype_in("source", "f32 i32"), _narrow)
 CLAUSES = (
-    _rule("quant-types", "PTO-T094", "expects a pre_quant mode of its two types", _quant_types),
-    _rule(
-        "quant-payload",
-        "PTO-T095",
-        "expects the payload of pre_quant to be a float, or for a _vec mode a pointer to floats in"
-        " fixpipe",
-        _quant_payload,
-    ),
-    _rule(
-        "relu-payload",
-        "PTO-T095",
-        "expects a payload of pre_relu for scalar_relu (a float) and vector_relu (a pointer to"
-        " floats in fixpipe) only",
-        _relu_payload,
-    ),
-    _rule(
-        "clip-payload",
-        "PTO-T095",
-        "expects clip inside pre_relu: f16 for f16, u16 for u8, i4, i8 or i16 for those",
-        _clip_payload,
-    ),
-    _rule(
-        "layout-operand",
-        "PTO-S093",
-        "expects a stride with nz2dn and a split with nz2nz only",
-        _layout,
-    ),
+    _quant_types,
+    _quant_payload,
+    _relu_payload,
+    _clip_payload,
+    _layout_operand,
     complete("loop3", "loop3_count", "loop3_src_stride", "loop3_dst_stride"),
-    _rule("loop3-layout", "PTO-S093", "expects nz2nd or nz2dn where loop3 is written", _loop3),
-    _rule("nz2nz-f32", "PTO-T094", "expects destination to be f32 with nz2nz", _nz),
-    _rule(
-        "unit-flag-stride",
-        "PTO-S093",
-        "expects nz2dn(1) where unit_flag is written",
-        _unit_flag,
-    ),
+    _loop3_layout,
+    _nz2nz_f32,
+    _unit_flag_stride,
 )
 
 
+@rule("PTO-S090", "expects both type and op in atomic")
 def _atomic_pair(case: Case) -> str | None:
     has_type, has_op = _has(case, "atomic_type"), _has(case, "atomic_op")
     return None if has_type == has_op else f"only {'type' if has_type else 'op'} is written"
 
 
+@rule("PTO-X090", "expects a profile with atomic stores where atomic is written")
 def _atomic_profile(case: Case) -> str | None:
     if not _has(case, "atomic_op") or case.profile.supports("atomic_store"):
         return None
     return f"{case.profile.name} has none"
 
 
-ATOMIC = (
-    _rule("atomic-pair", "PTO-S090", "expects both type and op in atomic", _atomic_pair),
-    _rule(
-        "atomic-profile",
-        "PTO-X090",
-        "expects a profile with atomic stores where atomic is written",
-        _atomic_profile,
-    ),
-)
-
+ATOMIC = (_atomic_pair, _atomic_profile)
 _TRANSFORMS = ("pre_quant_mode", "pre_relu_mode", "loop3_count")
 
 
@@ -230,6 +194,7 @@ def _splits(case: Case) -> bool:
     return case.word("dst_mode") in ("split_m", "split_n")
 
 
+@rule("PTO-S094", "expects a sub-block in dst_mode unless it splits the tile")
 def _sub_block(case: Case) -> str | None:
     written = _has(case, "sub_blockid")
     if written != _splits(case):
@@ -237,6 +202,10 @@ def _sub_block(case: Case) -> str | None:
     return f"{case.word('dst_mode')} {'names one' if written else 'names none'}"
 
 
+@rule(
+    "PTO-S094",
+    "expects no pre_quant, pre_relu, loop3, nz2dn or nz2nz where dst_mode splits the tile",
+)
 def _plain_split(case: Case) -> str | None:
     if not _splits(case):
         return None
@@ -257,18 +226,8 @@ def _only(dst_mode: str, rule: Rule) -> Rule:
 
 
 DUAL = (
-    _rule(
-        "sub-block",
-        "PTO-S094",
-        "expects a sub-block in dst_mode unless it splits the tile",
-        _sub_block,
-    ),
-    _rule(
-        "plain-split",
-        "PTO-S094",
-        "expects no pre_quant, pre_relu, loop3, nz2dn or nz2nz where dst_mode splits the tile",
-        _plain_split,
-    ),
+    _sub_block,
+    _plain_split,
     _only("split_m", multiple_of("m", 2)),
     _only("split_n", multiple_of("n", 32)),
 )

@@ -9,7 +9,7 @@ from operator import eq, le
 from pto.core.layout import FRACTAL_MX, Layout
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
-from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, rule, rule_of
+from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, odd_one, rule, rule_of
 
 # PTO manual, TLOAD; pto-isa pto_tile.hpp. A tile of one row or column is ND and DN at once.
 _GM_LAYOUTS = {
@@ -115,7 +115,7 @@ def _counted(
         local, whole = case.tile(tile), case.type(view)
         if local is None or not isinstance(whole, t.View):
             return None
-        inside, outside = _count(local.valid), _count(whole.shape)
+        inside, outside = element_count(local.valid), element_count(whole.shape)
         if not inside or outside is None or holds(inside, outside):  # nothing is moved
             return None
         if bool(case.op.group("fp")) is not scaled:
@@ -127,7 +127,8 @@ def _counted(
     return Rule(name, "PTO-S062", sentence, test, severity="warning" if scaled else "error")
 
 
-def _count(shape: Sequence[int | None]) -> int | None:
+def element_count(shape: Sequence[int | None]) -> int | None:
+    """None if an extent is known only when it runs."""
     known = [size for size in shape if size is not None]
     return prod(known) if len(known) == len(shape) else None
 
@@ -165,12 +166,9 @@ def static_shape(*names: str, open: bool = False) -> Rule:
 
 @rule_of("PTO-S069", "expects {a} and {b} to have one shape")
 def same_view_shape(case: Case, a: str, b: str) -> str | None:
-    left, right = case.type(a), case.type(b)
-    if not isinstance(left, t.View | t.MemRef) or not isinstance(right, t.View | t.MemRef):
-        return None
-    if left.shape == right.shape:
-        return None
-    return f"{a} is {shape_text(left.shape)}, {b} is {shape_text(right.shape)}"
+    types = [(n, case.type(n)) for n in (a, b)]
+    shapes = [(n, x.shape) for n, x in types if isinstance(x, t.View | t.MemRef)]
+    return odd_one(shapes, shape_text)
 
 
 @rule("PTO-X003", "expects a profile with atomic stores")

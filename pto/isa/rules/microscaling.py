@@ -149,10 +149,9 @@ def mx_shapes(case: Case) -> str | None:
 
 
 @rule("PTO-S044", "expects tiles large enough for exponents in boxes of 16x2", id="mx-boxes")
-def regrouped(case: Case) -> str | None:
+def regrouped(case: Case, src: TileType, dst: TileType, fp: TileType) -> str | None:
     """The reason why a move of MX exponents to layout ZZ is illegal; None if it is legal."""
-    src, dst, tmp = (case.tile(name) for name in ("src", "dst", "fp"))
-    if src is None or dst is None or tmp is None or {case.role("src"), case.role("dst")} != {"vec"}:
+    if {case.role("src"), case.role("dst")} != {"vec"}:
         return None
     if case.profile.scaling.sources == "any" and dst.layout.name != "ZZ":
         return None  # fp scales
@@ -160,7 +159,7 @@ def regrouped(case: Case) -> str | None:
         return f"fp is in {case.role('fp')}"
     if None in (*src.valid, *dst.valid):
         return "a valid region is known when it runs"
-    kinds = {tile.dtype.name for tile in (src, dst, tmp)}
+    kinds = {tile.dtype.name for tile in (src, dst, fp)}
     if len(kinds) > 1 or not kinds <= {"u8", "hifloat8", "e8m0"}:
         return f"the tiles hold {', '.join(sorted(kinds))}"
     if src.layout.name != "ND" or dst.layout.name != "ZZ":
@@ -182,7 +181,7 @@ def regrouped(case: Case) -> str | None:
     for name, tile, bytes in (
         ("src", src, needed[0]),
         ("dst", dst, needed[0]),
-        ("fp", tmp, needed[1]),
+        ("fp", fp, needed[1]),
     ):
         if tile.rows * tile.cols < bytes:
             return f"{name} has {tile.rows * tile.cols} bytes, {bytes} are needed"

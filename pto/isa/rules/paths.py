@@ -12,6 +12,7 @@ from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
+from pto.isa.rules.buffer import unlike_widths
 from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, rule, rule_of
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
@@ -68,14 +69,8 @@ def _where(name: str, roles: str, rule: Rule) -> Rule:
 @rule_of("PTO-T060", "expects {src} and {dst} to have elements of one size")
 def same_size(case: Case, src: str, dst: str) -> str | None:
     """Moves copy bytes; elements change their type only on the way out of an accumulator."""
-    a, b = case.elem(src), case.elem(dst)
-    if case.role(src) == "acc" or a is None or b is None or not (a.dtype and b.dtype):
-        return None
-    if case.profile.scaling.unlike == "values":
-        return None
-    if a.dtype.itemsize == b.dtype.itemsize:
-        return None
-    return f"{src} is {a.name}, {dst} is {b.name}"
+    is_acc, as_values = case.role(src) == "acc", case.profile.scaling.unlike == "values"
+    return None if is_acc or as_values else unlike_widths(case, src, dst)
 
 
 @rule_of("PTO-T065", "expects {names} to have one type")
@@ -107,7 +102,7 @@ def item_size(case: Case, *names: str) -> str | None:
     """The units that shuffle elements know those of 1, 2 and 4 bytes."""
     for name in names:
         elem = case.elem(name)
-        if elem is not None and elem.dtype and elem.dtype.itemsize not in (1, 2, 4):
+        if elem is not None and elem.itemsize not in (None, 1, 2, 4):
             return f"{name} is {elem.name}"
     return None
 
@@ -177,10 +172,9 @@ def carried(case: Case, table: dict[str, str]) -> str | None:
 
 
 @rule("PTO-L063", "expects the fractal of a mat dst to be 512 when src is acc")
-def _fractal_512(case: Case) -> str | None:
+def _fractal_512(dst: TileType) -> str | None:
     """The fixpipe writes boxes of 512 bytes to L1."""
-    tile = case.tile("dst")
-    return None if tile is None or tile.layout.fractal == 512 else f"it is {tile.layout.fractal}"
+    return None if dst.layout.fractal == 512 else f"it is {dst.layout.fractal}"
 
 
 FRACTAL_512 = out_of("acc", into("mat", _fractal_512))
@@ -260,13 +254,11 @@ def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | 
 
 
 @rule("PTO-S020", "expects src and dst to have one shape", id="same-shape")
-def one_shape(case: Case) -> str | None:
+def one_shape(case: Case, src: TileType, dst: TileType) -> str | None:
     """src and dst must have the same shape; counted in values if their pairs lie along different
     axes."""
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or _in_source(case, dst.shape) == src.shape:
-        return None
-    return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
+    fits = _in_source(case, dst.shape) == src.shape
+    return None if fits else f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
 
 @rule(
@@ -284,10 +276,9 @@ def pairs_kept(case: Case) -> str | None:
 
 
 @rule("PTO-T064", "expects turnPairs with tiles of one packed type, in boxes of different orders")
-def pairs_turned(case: Case) -> str | None:
+def pairs_turned(case: Case, src: TileType, dst: TileType) -> str | None:
     """Pairs change their axis from L1 to an operand of the matrix unit, in boxes of both orders."""
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or case.word("turnPairs") != "true":
+    if case.word("turnPairs") != "true":
         return None
     if not src.dtype.is_packed or src.dtype is not dst.dtype:
         return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
@@ -321,11 +312,8 @@ def _steps(tile: TileType) -> tuple[int, int]:
 
 
 @rule("PTO-L062", "expects mode to name the layouts of src and dst")
-def mode_agrees(case: Case) -> str | None:
+def mode_agrees(mode: str, src: TileType, dst: TileType) -> str | None:
     """A written mode must match the layouts of the tiles, which decide (decisions_isa.md)."""
-    mode, src, dst = case.word("mode"), case.tile("src"), case.tile("dst")
-    if mode is None or src is None or dst is None:
-        return None
     sources, targets = _MODES[mode]
     if src.layout.name in sources and dst.layout.name in targets:
         return None

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol
+from operator import attrgetter, eq
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from pto.core.errors import Severity
 from pto.core.layout import SLayout
@@ -15,6 +16,7 @@ from pto.core.tile import Role, TileType, Valid
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str, Symbol
 from pto.isa.row.instr import Instr
+from pto.isa.rules.parameters import with_arguments
 from pto.target.profile import Profile
 
 _ROLES = {role.space: role.value for role in reversed(Role)}  # vec, not scalar, for UB
@@ -122,9 +124,11 @@ class Case:
         return None
 
     def number(self, name: str) -> int | None:
-        """The value of an operand where it is a constant."""
-        value = self.op.operand(name)
-        return None if value is None else self.constant(value)
+        """The number of an operand where it is a constant, or of a written attribute."""
+        value, written = self.op.operand(name), self.op.attrs.get(name)
+        if value is not None:
+            return self.constant(value)
+        return written.value if isinstance(written, Int) else None
 
     def word(self, name: str) -> str | None:
         """The value of an attribute as a word, its default when unwritten."""
@@ -178,18 +182,18 @@ class Rule:
 
 
 def rule(
-    code: str,
-    sentence: str,
-    *,
-    id: str = "",
-    severity: Severity = "error",
-    help: str | None = None,
-) -> Callable[[Test], Rule]:
-    """A decorator: the function below it, which tests a case, becomes the rule.
+    code: str, sentence: str, *, id: str = "", severity: Severity = "error"
+) -> Callable[[Callable[..., str | None]], Rule]:
+    """A decorator: the function below it becomes the rule; its parameters are what it looks at.
 
-    The id of the rule is the name of the function, unless `id` is given.
+    `src: TileType` is the tile of operand src, `src: t.Scalar` its element type, `src: t.View` its
+    type, if it is one; `at: int` the number of an operand or attribute, `mode: str` a word; `case:
+    Case` everything. The rule holds if one of them is absent, of another kind or not known.
+    Its id is the name of the function, unless `id` is given.
     """
-    return lambda test: Rule(id or _id_of(test), code, sentence, test, severity=severity, help=help)
+    return lambda test: Rule(
+        id or _id_of(test), code, sentence, with_arguments(test), severity=severity
+    )
 
 
 def _id_of(test: Callable[..., str | None]) -> str:
@@ -197,6 +201,7 @@ def _id_of(test: Callable[..., str | None]) -> str:
 
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def rule_of(
@@ -217,8 +222,8 @@ def rule_of(
             given = default | dict(zip(names, args, strict=False)) | named
             given[rest] = args[len(names) :]
             said = sentence.format_map({name: _Said(value) for name, value in given.items()})
-            found = rule(code, said, id=id or _id_of(test), severity=severity)
-            return found(lambda case: test(case, *args, **named))
+            held: Test = lambda case: test(case, *args, **named)  # noqa: E731
+            return Rule(id or _id_of(test), code, said, held, severity=severity)
 
         return make
 
@@ -278,14 +283,16 @@ def listing(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def _odd_one(pairs: list[tuple[str, str]]) -> str | None:
-    """A text that names the first value different from the last one (the destination)."""
-    if len(pairs) < 2:
-        return None
-    last_name, last = pairs[-1]
-    for name, text in pairs[:-1]:
-        if text != last:
-            return f"{name} is {text}, {last_name} is {last}"
+def odd_one(
+    values: Sequence[tuple[str, T]],
+    shown: Callable[[T], str],
+    alike: Callable[[T, T], object] = eq,
+) -> str | None:
+    """A text that names the first value unlike the last one (the destination)."""
+    for name, value in values[:-1]:
+        last_name, last = values[-1]
+        if not alike(value, last):
+            return f"{name} is {shown(value)}, {last_name} is {shown(last)}"
     return None
 
 
@@ -296,14 +303,12 @@ def dims(rows: int | None, cols: int | None) -> str:
 @rule_of("PTO-T020", "expects {names} to have one element type")
 def same_dtype(case: Case, *names: str) -> str | None:
     """Equal element types, including signs: `i8`, `si8` and `ui8` are three different types."""
-    elems = [(n, case.elem(n)) for n in names or case.row.operand_names]
-    known = [(n, e) for n, e in elems if e is not None]
-    for name, elem in known[:-1]:
-        last_name, last = known[-1]
-        alike = elem.name == last.name if elem.is_integer else set(elem.names) & set(last.names)
-        if not alike:
-            return f"{name} is {elem.name}, {last_name} is {last.name}"
-    return None
+    elems = [(n, e) for n in names or case.row.operand_names if (e := case.elem(n)) is not None]
+    return odd_one(elems, attrgetter("name"), _one_dtype)
+
+
+def _one_dtype(a: t.Scalar, b: t.Scalar) -> object:
+    return a.name == b.name if a.is_integer else set(a.names) & set(b.names)
 
 
 @rule_of("PTO-T021", "expects {name} to be {allowed:or}")
@@ -322,7 +327,7 @@ def scalar_matches(case: Case, scalar: str, tile: str) -> str | None:
 
 @rule_of("PTO-S020", "expects {names} to have one shape")
 def same_shape(case: Case, *names: str) -> str | None:
-    return _odd_one([(n, dims(x.rows, x.cols)) for n, x in case.tiles(names)])
+    return odd_one([(n, dims(*tile.shape)) for n, tile in case.tiles(names)], str)
 
 
 def same_valid(*names: str) -> Rule:
@@ -428,23 +433,5 @@ def attr_in(case: Case, name: str, *words: str) -> str | None:
 
 @rule_of("PTO-T070", "expects attribute {name} to be at least {low}")
 def attr_at_least(case: Case, name: str, low: int) -> str | None:
-    value = case.op.attrs.get(name)
-    return f"it is {value.value}" if isinstance(value, Int) and value.value < low else None
-
-
-def counts_dimensions(type: t.Type | None, dimensions: int) -> bool:
-    """True for the older form with a rank in place of the shape: `!pto.tensor_view<2xf32>`."""
-    return isinstance(type, t.View) and type.shape == (dimensions,) and dimensions > 1
-
-
-@rule_of("PTO-S070", "expects {groups} to have one value for each dimension of {of}")
-def one_per_dimension(case: Case, of: str, *groups: str) -> str | None:
-    """The lists must have one number for each dimension of a view, memref or local array."""
-    shape = getattr(case.type(of), "shape", None)
-    if shape is None:
-        return None
-    for name in groups:
-        count = len(case.op.group(name))
-        if count != len(shape) and not counts_dimensions(case.type(of), count):
-            return f"{of} has {len(shape)} dimensions, {name} has {count} values"
-    return None
+    value = case.number(name)
+    return f"it is {value}" if value is not None and value < low else None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Int
-from pto.isa.rules.rule import Case, Rule, rule, rule_of
+from pto.isa.rules.rule import Case, Rule, odd_one, rule, rule_of
 
 MAX_ITEMS = 2048  # work items in a launch
 SLOTS = 123  # 32-bit words that outlive an entry
@@ -45,12 +45,7 @@ def value_in(name: str, allowed: str) -> Rule:
 
 @rule_of("PTO-T097", "expects {names} to have one type")
 def same_type(case: Case, *names: str) -> str | None:
-    types = [(n, case.type(n)) for n in names]
-    last_name, last = types[-1]
-    for name, type in types[:-1]:
-        if type != last:
-            return f"{name} is {_shown(type)}, {last_name} is {_shown(last)}"
-    return None
+    return odd_one([(n, case.type(n)) for n in names], _shown)
 
 
 @rule_of("PTO-T097", "expects {value} to have the element type of {ptr}")
@@ -90,31 +85,16 @@ def no_wide_ub(case: Case) -> str | None:
     return f"{_shown(value)} is in ub"
 
 
-def _launch(case: Case) -> str | None:
+@rule("PTO-S095", f"expects a launch of 1 to {MAX_ITEMS} work items")
+def launch_size(case: Case) -> str | None:
+    """The sizes are operands, or attributes of a section."""
     sizes = [case.number(n) for n in ("dimX", "dimY", "dimZ")]
     known = [n for n in sizes if n is not None]
-    product = 1
-    for size in known:
-        product *= size
-    bad = any(n < 1 for n in known) or product > MAX_ITEMS
+    bad = any(n < 1 for n in known) or math.prod(known) > MAX_ITEMS
     return f"it is {' x '.join('?' if n is None else str(n) for n in sizes)}" if bad else None
 
 
-LAUNCH_SIZE = Rule(
-    "launch-size", "PTO-S095", f"expects a launch of 1 to {MAX_ITEMS} work items", _launch
-)
-
-
-def _section(case: Case) -> str | None:
-    found = [case.op.attrs.get(f"dim{d}") for d in "XYZ"]
-    sizes = [a.value if isinstance(a, Int) else 0 for a in found]
-    fits = min(sizes) >= 1 and math.prod(sizes) <= MAX_ITEMS
-    return None if fits else f"it is {' x '.join(map(str, sizes))}"
-
-
-SECTION_SIZE = Rule(
-    "section-size", "PTO-S095", f"expects a launch of 1 to {MAX_ITEMS} work items", _section
-)
+section_size = replace(launch_size, id="section-size")
 
 
 def slot_words(type: t.Type) -> int:
@@ -129,12 +109,12 @@ def slot_words(type: t.Type) -> int:
     id="slot",
 )
 def slot_fits(case: Case, value: str) -> str | None:
-    slot, type = case.op.attrs.get("slot"), case.type(value)
-    if not isinstance(slot, Int) or type is None:
+    slot, type = case.number("slot"), case.type(value)
+    if slot is None or type is None:
         return None
     words = slot_words(type)
-    fits = 0 <= slot.value <= SLOTS - words and slot.value % words == 0
-    return None if fits else f"slot is {slot.value} for {_shown(type)}"
+    fits = 0 <= slot <= SLOTS - words and slot % words == 0
+    return None if fits else f"slot is {slot} for {_shown(type)}"
 
 
 # ---- conversions: source, its destinations, the roundings. PTOAS, verifyConvertControls
@@ -174,11 +154,11 @@ def _convert_pair(case: Case) -> str | None:
 
 
 @rule("PTO-T099", "expects a rounding mode of this conversion")
-def _convert_rounding(case: Case) -> str | None:
-    words, mode = _ROUNDINGS.get(_pair(case)), case.word("rounding")
-    if words is None or mode is None or mode in words:
+def _convert_rounding(case: Case, rounding: str) -> str | None:
+    words = _ROUNDINGS.get(_pair(case))
+    if words is None or rounding in words:
         return None
-    return f"{' to '.join(_pair(case))} takes {' '.join(words)}, it is {mode}"
+    return f"{' to '.join(_pair(case))} takes {' '.join(words)}, it is {rounding}"
 
 
 @rule("PTO-T099", "expects sat for a conversion from float to integer")

@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result
-from pto.isa.rules.rule import Case, Rule, rule_of
+from pto.isa.rules.rule import Case, Rule, odd_one, rule_of
 
 vector_family = partial(Family, section="vector", pipe="V", scope="vecscope")
 predicate_family = partial(vector_family, section="predicate")
@@ -59,7 +59,7 @@ def page(path: str) -> str:
 def bits_of(case: Case, name: str) -> int | None:
     """The width of one element of an operand or result."""
     elem = case.elem(name)
-    return None if elem is None or elem.dtype is None else 8 * elem.dtype.itemsize
+    return None if elem is None or elem.itemsize is None else 8 * elem.itemsize
 
 
 def shown(type: t.VReg | t.LogicalVReg) -> str:
@@ -70,12 +70,7 @@ def shown(type: t.VReg | t.LogicalVReg) -> str:
 def same_vreg(case: Case, *names: str) -> str | None:
     """Equal register types, including signs: `i16` needs a vbitcast to `ui16`, as in PTOAS."""
     types = [(n, case.type(n)) for n in names]
-    found = [(n, x) for n, x in types if isinstance(x, t.VReg | t.LogicalVReg)]
-    for name, type in found[:-1]:
-        last_name, last = found[-1]
-        if type != last:
-            return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
-    return None
+    return odd_one([(n, x) for n, x in types if isinstance(x, t.VReg | t.LogicalVReg)], shown)
 
 
 @rule_of("PTO-T080", "expects {names} to have one vector type", id="same-lanes")
@@ -83,20 +78,16 @@ def same_lane_type(case: Case, *names: str) -> str | None:
     """As `same_vreg`, but a signless integer matches any integer of its width."""
     types = [(n, case.type(n)) for n in names]
     found = [(n, x) for n, x in types if isinstance(x, t.LogicalVReg)]
-    for name, type in found[:-1]:
-        last_name, last = found[-1]
-        if type.lanes != last.lanes or not set(type.elem.names) & set(last.elem.names):
-            return f"{name} is {shown(type)}, {last_name} is {shown(last)}"
-    return None
+    return odd_one(
+        found, shown, lambda a, b: a.lanes == b.lanes and set(a.elem.names) & set(b.elem.names)
+    )
 
 
 @rule_of("PTO-S080", "expects {index} to have as many lanes as {data}")
 def same_lanes(case: Case, index: str, data: str) -> str | None:
     """Registers are 256 bytes, so the lane count also fixes the width of the elements."""
-    a, b = case.type(index), case.type(data)
-    if not (isinstance(a, t.VReg) and isinstance(b, t.VReg)) or a.lanes == b.lanes:
-        return None
-    return f"{index} is {shown(a)}, {data} is {shown(b)}"
+    types = [(n, x) for n in (index, data) if isinstance(x := case.type(n), t.VReg)]
+    return odd_one(types, shown, lambda a, b: a.lanes == b.lanes)
 
 
 def _granularity(case: Case, name: str) -> int | None:

@@ -28,7 +28,7 @@ def _argument_types(case: Case) -> list[object]:
 
 
 @rule("PTO-S071", "expects a body without arguments")
-def _no_arguments(case: Case) -> str | None:
+def no_arguments(case: Case) -> str | None:
     count = len(_argument_types(case))
     return f"it has {count}" if count else None
 
@@ -47,7 +47,7 @@ VECSCOPE = SCOPE.row(
     "vecscope",
     "run the body on the vector unit; it sees the values around it",
     body=Control.SCOPE,
-    rules=_no_arguments,
+    rules=no_arguments,
     notes="Vector registers, masks and alignment states live inside only. The body may be empty.",
     example="pto.vecscope { .. }",
     cxx=_INTRINSICS,
@@ -77,7 +77,7 @@ for _traits, _where in (
         f"section.{_traits.side}",
         f"the body runs on {_where}",
         body=Control.SECTION,
-        rules=_no_arguments,
+        rules=no_arguments,
         example=f"pto.section.{_traits.side} {{ .. }}",
         traits=_traits,
         notes="Cube and vector sections of one function run at the same time.",

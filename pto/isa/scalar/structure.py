@@ -13,6 +13,7 @@ from pto.isa.row.attributes import Ints
 from pto.isa.row.instr import Attr, Family, Result, read, update, write
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, rule
+from pto.isa.scalar.scope import no_arguments
 
 _SAME = (Result("result", "number", "same"),)
 
@@ -85,9 +86,8 @@ def _countable(case: Case) -> str | None:
 
 
 @rule("PTO-S130", "expects a positive step")
-def _step(case: Case) -> str | None:
-    step = case.number("step")
-    return None if step is None or step > 0 else f"it is {step}"
+def _step(step: int) -> str | None:
+    return None if step > 0 else f"it is {step}"
 
 
 FOR = SCF.row(
@@ -162,19 +162,12 @@ SCF.row(
 )
 FUSED = Family("fused groups", "operations a compiler has put together", "support", pipe="none")
 
-
-@rule("PTO-S071", "expects a body without arguments")
-def _no_arguments(case: Case) -> str | None:
-    count = sum(len(block.args) for region in case.op.regions for block in region.blocks)
-    return f"it has {count}" if count else None
-
-
 FUSED.row(
     "fusion_region",
     "run the body once; the tiles it hands on live longer",
     body=Control.REGION,
     text="=region",
-    rules=_no_arguments,
+    rules=no_arguments,
     example="%t = pto.fusion_region { .. } : !pto.tile_buf<vec, 16x16xf16>",
     cite="PTOAS include/PTO/IR/PTOOps.td:1586",
 )

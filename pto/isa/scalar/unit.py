@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pto.isa.handle.view import one_per_dimension
 from pto.isa.meaning.scalar import arrays
 from pto.isa.meaning.scalar import unit as meaning
 from pto.isa.meaning.scalar.unit import field_at, path_of
@@ -12,7 +13,7 @@ from pto.isa.meaning.vector.sort import GET_VMS4_SR
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Result, read, rows, update
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, one_per_dimension, rule, scalar_matches
+from pto.isa.rules.rule import Case, rule, scalar_matches
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _VTD = "PTOAS include/PTO/IR/VPTOOps.td"
@@ -183,9 +184,8 @@ LOCAL_ARRAY.row(
 
 
 @rule("PTO-T076", "expects the number of a bit, 0 to 63")
-def _bit_exists(case: Case) -> str | None:
-    number = case.number("second")
-    return None if number is None or 0 <= number < 64 else f"it is {number}"
+def _bit_exists(second: int) -> str | None:
+    return None if 0 <= second < 64 else f"it is {second}"
 
 
 REGISTER.row(

@@ -10,11 +10,11 @@ from pto.isa.meaning.simt import launch as meaning
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import attr_in
 from pto.isa.rules.simt import (
-    LAUNCH_SIZE,
-    SECTION_SIZE,
     float_has_no_sign,
     int_needs_sign,
+    launch_size,
     same_type,
+    section_size,
     slot_fits,
     value_in,
 )
@@ -52,7 +52,7 @@ LAUNCH.row(
     body=meaning.STORE_SIZE,
     operands=(read("dimZ", "i32"), read("dimY", "i32"), read("dimX", "i32")),
     text="$dimZ , $dimY , $dimX {} : types",
-    rules=LAUNCH_SIZE,
+    rules=launch_size,
     notes="the order is z, y, x; simt_launch has x, y, z",
 )
 SIMT_LAUNCH = LAUNCH.row(
@@ -62,7 +62,7 @@ SIMT_LAUNCH = LAUNCH.row(
     operands=(read("dimX", "i32"), read("dimY", "i32"), read("dimZ", "i32"), read("args*", "any")),
     attrs=Attr("callee", "symbol", required=True, meaning="a function marked pto.simt_entry"),
     text="=simt_launch",
-    rules=LAUNCH_SIZE,
+    rules=launch_size,
     example="pto.simt_launch @body<<<%x, %y, %z>>>(%out) : (!pto.ptr<i32, ub>) -> ()",
 )
 
@@ -74,7 +74,7 @@ SIMT_SECTION = LAUNCH.row(
         Attr(f"dim{d}", "i32", required=True, meaning=f"work items in {d.lower()}") for d in "XYZ"
     ),
     text="=simt_section",
-    rules=SECTION_SIZE,
+    rules=section_size,
     example="pto.section.simt<<<32, 1, 1>>> { .. }",
     cite="PTOAS include/PTO/IR/PTOOps.td:1562",
 )

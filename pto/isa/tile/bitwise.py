@@ -8,7 +8,7 @@ from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, on, rule, same_dtype, same_valid
+from pto.isa.rules.rule import on, rule, same_dtype, same_valid
 from pto.isa.rules.scratch import like
 from pto.isa.rules.tile import NPU, by_lines, out_of_place, scalar_converts
 from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
@@ -25,9 +25,8 @@ _BY_WIDTH = (
 
 
 @rule("PTO-T045", "expects the shift in scalar not to be negative")
-def _shift_amount(case: Case) -> str | None:
-    amount = case.number("scalar")
-    return None if amount is None or amount >= 0 else f"it is {amount}"
+def _shift_amount(scalar: int) -> str | None:
+    return None if scalar >= 0 else f"it is {scalar}"
 
 
 _SHIFT = replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from pto.core.tile import TileType
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.rules.rule import Case, compiled, on, rule, unlike
@@ -175,11 +176,9 @@ _WIDTHS = {(4, 2), (4, 1), (2, 1)}
 
 
 @rule("PTO-T041", "expects 4 -> 2, 4 -> 1 or 2 -> 1 bytes")
-def _pack_width(case: Case) -> str | None:
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or (src.itemsize, dst.itemsize) in _WIDTHS:
-        return None
-    return f"src has {src.itemsize}, dst has {dst.itemsize}"
+def _pack_width(src: TileType, dst: TileType) -> str | None:
+    fits = (src.itemsize, dst.itemsize) in _WIDTHS
+    return None if fits else f"src has {src.itemsize}, dst has {dst.itemsize}"
 
 
 tile_family(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
@@ -200,11 +201,8 @@ SCALAR.row(
 
 
 @rule("PTO-T022", "expects slope to be f32 or of src's element type")
-def _slope_type(case: Case) -> str | None:
-    slope, src = case.elem("slope"), case.elem("src")
-    if slope is None or src is None or slope.name in ("f32", src.name):
-        return None
-    return f"slope is {slope.name}, src is {src.name}"
+def _slope_type(slope: t.Scalar, src: t.Scalar) -> str | None:
+    return None if slope.name in ("f32", src.name) else f"slope is {slope.name}, src is {src.name}"
 
 
 replace(SCALAR, rules=(*map(by_lines, UNARY.rules), _slope_type)).row(
@@ -223,19 +221,15 @@ replace(SCALAR, rules=(*map(by_lines, UNARY.rules), _slope_type)).row(
 
 
 @rule("PTO-L022", "expects a vec dst to be row-major")
-def _fill_order(case: Case) -> str | None:
-    tile = case.tile("dst")
-    if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
-        return None
-    return f"dst is {tile.layout.name}"
+def _fill_order(dst: TileType) -> str | None:
+    fits = dst.role.value != "vec" or dst.layout.name == "ND"
+    return None if fits else f"dst is {dst.layout.name}"
 
 
 @rule("PTO-S043", "expects a mat dst of at most 32767 blocks")
-def _fill_blocks(case: Case) -> str | None:
-    tile = case.tile("dst")
-    if tile is None or tile.role.value != "mat" or tile.nbytes // 32 <= 32767:
-        return None
-    return f"dst has {tile.nbytes // 32}"
+def _fill_blocks(dst: TileType) -> str | None:
+    fits = dst.role.value != "mat" or dst.nbytes // 32 <= 32767
+    return None if fits else f"dst has {dst.nbytes // 32}"
 
 
 FILL = tile_family(

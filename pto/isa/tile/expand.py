@@ -126,9 +126,8 @@ def _carries(tile: TileType, dst: TileType) -> bool:
     "PTO-S054",
     "expects one source like dst and the other one value per row (a column, or row-major 32 bytes)",
 )
-def _row_operands(case: Case) -> str | None:
-    src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
-    if src0 is None or src1 is None or dst is None or 0 in dst.valid:
+def _row_operands(case: Case, src0: TileType, src1: TileType, dst: TileType) -> str | None:
+    if 0 in dst.valid:
         return None
     if any(_covers(a, dst) and _carries(b, dst) for a, b in ((src0, src1), (src1, src0))):
         return None
@@ -137,10 +136,9 @@ def _row_operands(case: Case) -> str | None:
 
 
 @rule("PTO-L050", "expects the source with one value per row to be column-major when tmp is given")
-def _broadcast_layout(case: Case) -> str | None:
+def _broadcast_layout(case: Case, src0: TileType, src1: TileType, dst: TileType) -> str | None:
     """With tmp, a2a3 spreads the values by vbrcb, which reads a plain column."""
-    src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
-    if src0 is None or src1 is None or dst is None or not case.type("tmp"):
+    if not case.type("tmp"):
         return None
     name, carrier = ("src1", src1) if _covers(src0, dst) else ("src0", src0)
     return None if carrier.layout.name == "DN" else f"{name} is {carrier.layout.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import extract
 from pto.isa.row.instr import Attr, PipeBy, read, update, write
 from pto.isa.row.traits import RegionRule, Traits
@@ -88,13 +89,11 @@ SCALED_WINDOW = tile_family(
 
 
 @rule("PTO-L064", "expects src and dst of vec->vec to have one layout")
-def _one_layout(case: Case) -> str | None:
+def _one_layout(case: Case, src: TileType, dst: TileType) -> str | None:
     """Without a mode or a second window the vector unit copies without a change of layout."""
-    src, dst = case.tile("src"), case.tile("dst")
     free = "mode" in case.op.attrs or case.op.operand("dst1") is not None
-    if src is None or dst is None or free or src.layout.name == dst.layout.name:
-        return None
-    return f"src is {src.layout.name}, dst is {dst.layout.name}"
+    fits = free or src.layout.name == dst.layout.name
+    return None if fits else f"src is {src.layout.name}, dst is {dst.layout.name}"
 
 
 _WINDOWS = "i8 hifloat8 f8e4m3 f8e5m2 e8m0 f16 bf16 f32 float4_e2m1x2 float4_e1m2x2"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
+from pto.isa.row import types as t
 from pto.isa.row.instr import read, scratch, update, write
-from pto.isa.rules.rule import Case, dtype_in, on, rule, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.rule import dtype_in, on, rule, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like
 from pto.isa.rules.tile import (
     NPU,
@@ -72,11 +73,9 @@ _AXPY = {"f16": "f16 f32", "f32": "f32"}
 
 
 @rule("PTO-T041", "expects src and dst to have one element type, or f16 and f32")
-def _accumulates(case: Case) -> str | None:
-    a, b = case.elem("src"), case.elem("dst")
-    if a is None or b is None or set(a.names) & set(b.names) or (a.name, b.name) == ("f16", "f32"):
-        return None
-    return f"src is {a.name}, dst is {b.name}"
+def _accumulates(src: t.Scalar, dst: t.Scalar) -> str | None:
+    fits = set(src.names) & set(dst.names) or (src.name, dst.name) == ("f16", "f32")
+    return None if fits else f"src is {src.name}, dst is {dst.name}"
 
 
 AXPY = tile_family(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, index, read, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
@@ -75,28 +77,21 @@ def _gather_type(case: Case) -> str | None:
 
 
 @rule("PTO-T050", "expects an index type")
-def _type(case: Case) -> str | None:
-    src, index = case.elem("src"), case.elem("indices")
-    if src is None or src.dtype is None or index is None:
-        return None
-    short = case.profile.name == "a5" and src.dtype.itemsize < 8
+def _type(case: Case, src: t.Scalar, indices: t.Scalar) -> str | None:
+    short = case.profile.name == "a5" and (src.itemsize or 8) < 8
     words = "i16 u16 i32 u32" if short else _INDEX
-    return None if set(index.names) & set(words.split()) else f"it is {index.name}"
+    return None if set(indices.names) & set(words.split()) else f"it is {indices.name}"
 
 
 @rule("PTO-T020", "expects elements of one width")
-def _width(case: Case) -> str | None:
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or src.itemsize == dst.itemsize:
-        return None
-    return f"src is {src.dtype.name}, dst is {dst.dtype.name}"
+def _width(src: TileType, dst: TileType) -> str | None:
+    fits = src.itemsize == dst.itemsize
+    return None if fits else f"src is {src.dtype.name}, dst is {dst.dtype.name}"
 
 
 @rule("PTO-S058", "expects dst to be large enough for the gathered elements")
-def _picked(case: Case) -> str | None:
-    src, dst, pattern = case.tile("src"), case.tile("dst"), case.word("maskPattern") or ""
-    if src is None or dst is None:
-        return None
+def _picked(case: Case, src: TileType, dst: TileType) -> str | None:
+    pattern = case.word("maskPattern") or ""
     every = {"P1111": 1, "P0101": 2, "P1010": 2}.get(pattern, 4)
     times = (every, 1) if case.word("axis") == "col" else (1, every)
     sizes = zip(src.valid, dst.valid, times, strict=True)
@@ -208,9 +203,9 @@ def _block_rows(case: Case) -> str | None:
 
 
 @rule("PTO-S058", "expects an offset for each block of 32 bytes")
-def _block_offsets(case: Case) -> str | None:
-    blocks, offsets = _blocks(case), case.tile("offsets")
-    cols = None if offsets is None else offsets.valid[1]
+def _block_offsets(case: Case, offsets: TileType) -> str | None:
+    blocks = _blocks(case)
+    cols = offsets.valid[1]
     if blocks is None or cols is None or cols >= blocks[0]:
         return None
     return f"a row of dst has {blocks[0]} blocks, offsets has {cols} valid columns"
@@ -241,14 +236,9 @@ tile_family(
 
 
 @rule("PTO-T050", "expects 16-bit indexes for 8- and 16-bit elements, 32-bit ones for wider")
-def _scatter_index(case: Case) -> str | None:
-    src, index = case.elem("src"), case.elem("indexes")
-    if src is None or src.dtype is None or index is None:
-        return None
-    words = "i16 u16" if src.dtype.itemsize < 4 else _INDEX
-    if set(index.names) & set(words.split()):
-        return None
-    return f"indexes is {index.name}, src is {src.name}"
+def _scatter_index(src: t.Scalar, indexes: t.Scalar) -> str | None:
+    fits = set(indexes.names) & set(("i16 u16" if (src.itemsize or 8) < 4 else _INDEX).split())
+    return None if fits else f"indexes is {indexes.name}, src is {src.name}"
 
 
 @rule("PTO-S055", "expects either indexes or maskPattern")
@@ -261,11 +251,8 @@ def _scatter_form(case: Case) -> str | None:
 
 
 @rule("PTO-S058", "expects dst to be larger than src by the factor of the pattern")
-def _scatter_size(case: Case) -> str | None:
-    word, src, dst = case.word("maskPattern"), case.tile("src"), case.tile("dst")
-    if word is None or src is None or dst is None:
-        return None
-    times = {1: 4, 2: 2, 4: 1}[word.count("1")]
+def _scatter_size(case: Case, maskPattern: str, src: TileType, dst: TileType) -> str | None:
+    times = {1: 4, 2: 2, 4: 1}[maskPattern.count("1")]
     factors = (times, 1) if case.word("axis") == "col" else (1, times)
     for have, wanted, factor in zip(dst.valid, src.valid, factors, strict=True):
         if have is not None and wanted is not None and have != wanted * factor:

@@ -78,12 +78,13 @@ def _list_in_memory(case: Case) -> str | None:
 
 
 @rule("PTO-S058", "expects scratch for elements into mat")
-def _spare_room(case: Case) -> str | None:
+def _spare_room(case: Case, coalesce: str) -> str | None:
     """Elements that go to L1 are collected in global memory first; rows go at once."""
-    word, scratch = case.word("coalesce"), case.op.operand("scratch")
-    if case.role("dst") != "mat" or word is None or (word == "elem") is (scratch is not None):
-        return None
-    return f"coalesce is {word}, and {'no ' * (scratch is None)}scratch is given"
+    scratch = case.op.operand("scratch")
+    fits = case.role("dst") != "mat" or (coalesce == "elem") is (scratch is not None)
+    return (
+        None if fits else f"coalesce is {coalesce}, and {'no ' * (scratch is None)}scratch is given"
+    )
 
 
 # pto-isa MGather.hpp. The way of rows into UB waits for V and MTE3 and not for MTE2, which may

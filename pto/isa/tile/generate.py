@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, scratch, write
 from pto.isa.rules.rule import Case, attr_in, compiled, dtype_in, on, rule, scalar_matches
@@ -14,9 +15,8 @@ GENERATE = tile_family(
 
 
 @rule("PTO-S051", "expects dst to have one row")
-def _one_row(case: Case) -> str | None:
-    dst = case.tile("dst")
-    return None if dst is None or dst.rows == 1 else f"it has {dst.rows}"
+def _one_row(dst: TileType) -> str | None:
+    return None if dst.rows == 1 else f"it has {dst.rows}"
 
 
 _RAMP_BYTES = {2: 1792, 4: 768}  # of tmp, by the bytes of an element: a2a3/TCI.hpp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.tile import TileType
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row.instr import Attr, Operand, read, write
 from pto.isa.row.traits import RegionRule, Traits, operators
@@ -89,10 +90,7 @@ def _one_row(case: Case, lhs: str) -> str | None:
 
 
 @rule("PTO-S065", "expects bias to be one row at least as wide as what is valid in dst")
-def _bias_row(case: Case) -> str | None:
-    bias, dst = case.tile("bias"), case.tile("dst")
-    if bias is None or dst is None:
-        return None
+def _bias_row(bias: TileType, dst: TileType) -> str | None:
     wanted = dst.cols if dst.valid[1] is None else dst.valid[1]
     fits = bias.rows == 1 and bias.cols >= wanted
     return None if fits else f"bias is {dims(*bias.shape)}, dst is {dims(dst.rows, wanted)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, PipeBy, Result, read, write
 from pto.isa.row.traits import RegionRule, Traits
@@ -103,11 +104,9 @@ MOVE = tile_family(
 
 
 @rule("PTO-T066", "expects the pad of a dst with 64-bit elements to be null or zero")
-def _pad_64(case: Case) -> str | None:
-    tile = case.tile("dst")
-    if tile is None or tile.itemsize != 8 or tile.pad.name in ("null", "zero"):
-        return None
-    return f"it is {tile.pad.name} for {tile.dtype.name}"
+def _pad_64(dst: TileType) -> str | None:
+    fits = dst.itemsize != 8 or dst.pad.name in ("null", "zero")
+    return None if fits else f"it is {dst.pad.name} for {dst.dtype.name}"
 
 
 LOAD.row(
@@ -209,11 +208,9 @@ _STORE_RULES = (
 
 
 @rule("PTO-S064", "expects an acc src to have 1 to 4095 columns")
-def _acc_columns(case: Case) -> str | None:
+def _acc_columns(src: TileType) -> str | None:
     """The fixpipe counts columns in 12 bits: pto-isa TStore.hpp."""
-    tile = case.tile("src")
-    cols = () if tile is None else (tile.cols, tile.valid[1])
-    wide = [n for n in cols if n is not None and not 1 <= n <= 4095]
+    wide = [n for n in (src.cols, src.valid[1]) if n is not None and not 1 <= n <= 4095]
     return f"src has {wide[0]}" if wide else None
 
 
@@ -283,12 +280,10 @@ STORE.row(
 
 
 @rule("PTO-S065", "expects a bias dst to be one row of a multiple of 64 bytes")
-def _bias_row(case: Case) -> str | None:
+def _bias_row(dst: TileType) -> str | None:
     """The bias table holds one row of whole 64-byte units: pto-isa TMov.hpp."""
-    tile = case.tile("dst")
-    if tile is None or (tile.rows == 1 and tile.cols * tile.itemsize % 64 == 0):
-        return None
-    return f"it is {dims(*tile.shape)} of {tile.dtype.name}"
+    fits = dst.rows == 1 and dst.cols * dst.itemsize % 64 == 0
+    return None if fits else f"it is {dims(*dst.shape)} of {dst.dtype.name}"
 
 
 _FROM_MAT = "mat->left mat->right mat->bias mat->scaling"
@@ -305,11 +300,9 @@ def _grouped(case: Case) -> str | None:
 
 
 @rule("PTO-T064", "expects dst to be ZZ with grpAxis")
-def _into_boxes(case: Case) -> str | None:
-    dst = case.tile("dst")
-    if dst is None or "grpAxis" not in case.op.attrs or dst.layout.name == "ZZ":
-        return None
-    return f"it is {dst.layout.name}"
+def _into_boxes(case: Case, dst: TileType) -> str | None:
+    fits = "grpAxis" not in case.op.attrs or dst.layout.name == "ZZ"
+    return None if fits else f"it is {dst.layout.name}"
 
 
 def _grouping(rule: Rule) -> Rule:

@@ -7,17 +7,12 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, dims, dtype_in, on, rule, same_dtype, same_valid
+from pto.isa.rules.rule import dims, dtype_in, on, rule, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, library_types, results_apart, tile_family
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
 _A2A3 = "i16 i32 f16 f32"
 _A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
-
-
-def _tiles(case: Case) -> tuple[TileType, TileType, TileType] | None:
-    src0, src1, dst = case.tile("src0"), case.tile("src1"), case.tile("dst")
-    return None if src0 is None or src1 is None or dst is None else (src0, src1, dst)
 
 
 def _shown(src0: TileType, src1: TileType, dst: TileType) -> str:
@@ -26,30 +21,19 @@ def _shown(src0: TileType, src1: TileType, dst: TileType) -> str:
 
 
 @rule("PTO-S053", "expects src0 and src1 to stay within the valid region of dst")
-def _part_inside(case: Case) -> str | None:
-    tiles = _tiles(case)
-    if tiles is None:
-        return None
-    *sources, dst = tiles
-    for src in sources:
-        for mine, limit in zip(src.valid, dst.valid, strict=True):
-            if mine is not None and limit is not None and mine > limit:
-                return _shown(*tiles)
-    return None
+def _part_inside(src0: TileType, src1: TileType, dst: TileType) -> str | None:
+    pairs = (pair for src in (src0, src1) for pair in zip(src.valid, dst.valid, strict=True))
+    fits = all(mine is None or limit is None or mine <= limit for mine, limit in pairs)
+    return None if fits else _shown(src0, src1, dst)
 
 
 @rule("PTO-S053", "expects src0 or src1 to have the whole valid region of dst")
-def _part_whole(case: Case) -> str | None:
-    tiles = _tiles(case)
-    if tiles is None:
-        return None
-    *sources, dst = tiles
-    for src in sources:
-        if all(
-            None in pair or pair[0] == pair[1] for pair in zip(src.valid, dst.valid, strict=True)
-        ):
-            return None
-    return _shown(*tiles)
+def _part_whole(src0: TileType, src1: TileType, dst: TileType) -> str | None:
+    def is_whole(src: TileType) -> bool:
+        pairs = zip(src.valid, dst.valid, strict=True)
+        return all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+    return None if is_whole(src0) or is_whole(src1) else _shown(src0, src1, dst)
 
 
 _LOOSE_NOTE = (
@@ -87,11 +71,9 @@ for _name, _sign, _formula, _body in (
 
 
 @rule("PTO-T050", "expects 32-bit indices for 32-bit values")
-def _wide_index(case: Case) -> str | None:
-    value, index = case.tile("dst"), case.tile("dstIdx")
-    if value is None or index is None or value.itemsize <= index.itemsize:
-        return None
-    return f"values are {value.dtype.name}, indices {index.dtype.name}"
+def _wide_index(dst: TileType, dstIdx: TileType) -> str | None:
+    fits = dst.itemsize <= dstIdx.itemsize
+    return None if fits else f"values are {dst.dtype.name}, indices {dstIdx.dtype.name}"
 
 
 _VALUES, _INDICES = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xi32>"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pto.core.constants import MX_BLOCK_SIZE
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import quant as meaning
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, read, write
 from pto.isa.rules.microscaling import mx_shapes
 from pto.isa.rules.rule import (
     LIBRARY,
     Case,
-    Rule,
     all_in,
     at_level,
     compiled,
@@ -36,14 +37,12 @@ from pto.isa.rules.tile import (
 # Only src and dst must be row-major: scales are often columns.
 _PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
 _KINDS = ("INT8_SYM", "INT8_ASYM")
-_MADE = "expects tmp if the valid region of src is dynamic: a compiler cannot add it"
 _GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
 
 
-def _unmade_scratch(case: Case) -> str | None:
-    src = case.tile("src")
-    dynamic = src is not None and None in src.valid and not case.type("tmp")
-    return "there is none" if dynamic else None
+@rule("PTO-M107", "expects tmp if the valid region of src is dynamic: a compiler cannot add it")
+def _made_scratch(case: Case, src: TileType) -> str | None:
+    return "there is none" if None in src.valid and not case.type("tmp") else None
 
 
 @rule("PTO-T044", "expects an offset exactly for INT8_ASYM")
@@ -88,7 +87,7 @@ tile_family(
         warn(on("a2a3", _down_a_column("offset"))),
         on("a2a3", same_shape("tmp", "src")),
         on("a2a3", scratch_when("", lambda _: True)),
-        on("a2a3", at_level(2, Rule("made-scratch", "PTO-M107", _MADE, _unmade_scratch))),
+        on("a2a3", at_level(2, _made_scratch)),
     ),
     notes=(
         "The page divides by the scale and adds the offset after rounding; all code multiplies,"
@@ -132,10 +131,7 @@ tile_family(
 
 
 @rule("PTO-S044", "expects groups of 32 elements")
-def _mx_groups(case: Case) -> str | None:
-    src = case.tile("src")
-    if src is None:
-        return None
+def _mx_groups(case: Case, src: TileType) -> str | None:
     sides = {"axis1": (1, "columns"), "axis0": (0, "rows")}
     axis, what = sides.get(case.word("grpAxis") or "", (0, ""))
     size = src.valid[axis] if what else None
@@ -143,9 +139,8 @@ def _mx_groups(case: Case) -> str | None:
 
 
 @rule("PTO-S044", "expects interleave only with axis0 and pairs of row groups")
-def _mx_interleave(case: Case) -> str | None:
-    src = case.tile("src")
-    if case.word("interleave") != "true" or src is None:
+def _mx_interleave(case: Case, src: TileType) -> str | None:
+    if case.word("interleave") != "true":
         return None
     if case.word("grpAxis") != "axis0":
         return f"grpAxis is {case.word('grpAxis')}"
@@ -154,12 +149,10 @@ def _mx_interleave(case: Case) -> str | None:
 
 
 @rule("PTO-T044", "expects dst to have the element type of quant_type")
-def _mx_kind(case: Case) -> str | None:
+def _mx_kind(quant_type: str, dst: t.Scalar) -> str | None:
     wanted = {"MXFP8": {"f8e4m3", "i8", "u8"}, "MXFP4_E2M1": {"float4_e2m1x2"}}
-    kind, elem = case.word("quant_type") or "", case.elem("dst")
-    if elem is None or set(elem.names) & wanted.get(kind, set(elem.names)):
-        return None
-    return f"{kind} into {elem.name}"
+    fits = set(dst.names) & wanted.get(quant_type, set(dst.names))
+    return None if fits else f"{quant_type} into {dst.name}"
 
 
 _FP8 = "f8e4m3 i8 u8"

@@ -33,10 +33,9 @@ _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 
 
 @rule("PTO-T067", "expects dst to have a pad value")
-def _has_pad(case: Case) -> str | None:
+def _has_pad(dst: TileType) -> str | None:
     """On cpu a null pad counts as zero (pto-isa TLoad.hpp)."""
-    tile = case.tile("dst")
-    return None if tile is None or tile.pad.name != "null" else "dst has pad null"
+    return None if dst.pad.name != "null" else "dst has pad null"
 
 
 @rule_of("PTO-S066", "expects {dst} to be at least as large as {src}")
@@ -110,20 +109,15 @@ FILLPAD.row(
 
 
 @rule("PTO-S067", "expects src and result to have the same number of bytes")
-def _same_bytes(case: Case) -> str | None:
-    src, result = case.tile("src"), case.tile("result")
-    if src is None or result is None:
-        return None
+def _same_bytes(src: TileType, result: TileType) -> str | None:
     a, b = (x.rows * x.cols * x.itemsize for x in (src, result))
     return None if a == b else f"src has {a}, result has {b}"
 
 
 @rule("PTO-L065", "expects src and result to be both boxed or both plain")
-def _same_boxing(case: Case) -> str | None:
-    src, result = case.tile("src"), case.tile("result")
-    if src is None or result is None or src.layout.is_boxed == result.layout.is_boxed:
-        return None
-    return f"src is {src.layout.name}, result is {result.layout.name}"
+def _same_boxing(src: TileType, result: TileType) -> str | None:
+    fits = src.layout.is_boxed == result.layout.is_boxed
+    return None if fits else f"src is {src.layout.name}, result is {result.layout.name}"
 
 
 RESHAPE = tile_family(
@@ -152,10 +146,7 @@ RESHAPE.row(
 
 
 @rule("PTO-S066", "expects dst to hold the valid region of src transposed")
-def _holds_transposed(case: Case) -> str | None:
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None:
-        return None
+def _holds_transposed(src: TileType, dst: TileType) -> str | None:
     wanted = (src.valid[1], src.valid[0])
     if all(w is None or w <= d for w, d in zip(wanted, dst.shape, strict=True)):
         return None
@@ -217,12 +208,9 @@ CONCAT = tile_family(
 
 
 @rule("PTO-S066", "expects dst to have room for the valid columns of src0 and src1")
-def _columns_fit(case: Case) -> str | None:
+def _columns_fit(src0: TileType, src1: TileType, dst: TileType) -> str | None:
     """a2a3 and PTOAS require that dst is wide enough; a5 and CPU that its valid columns are the
     sum."""
-    src0, src1, dst = (case.tile(name) for name in ("src0", "src1", "dst"))
-    if src0 is None or src1 is None or dst is None:
-        return None
     a, b = src0.valid[1], src1.valid[1]
     if a is None or b is None or a + b <= dst.cols:
         return None

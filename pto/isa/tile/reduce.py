@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
+from pto.core.tile import TileType
 from pto.isa.meaning import Fold, lanes
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
@@ -274,9 +275,8 @@ def _in_pairs(case: Case) -> bool:
 
 
 @rule("PTO-S040", "expects tmp to hold half the rows of src, with all its columns")
-def _tree_rows(case: Case) -> str | None:
-    src, tmp = case.tile("src"), case.tile("tmp")
-    if src is None or tmp is None or not _in_pairs(case):
+def _tree_rows(case: Case, src: TileType, tmp: TileType) -> str | None:
+    if not _in_pairs(case):
         return None
     rows, cols = src.valid
     if (rows is None or tmp.rows >= -(-rows // 2)) and (cols is None or tmp.cols >= cols):
@@ -333,16 +333,15 @@ for _name, _word, _fn in (
 
 
 def _col_index_types(case: Case, src: t.Scalar) -> str:
-    if not case.type("dstVal") or src.dtype is None:
+    if not case.type("dstVal") or src.itemsize is None:
         return "i32 u32"
-    return {2: "i16 u16", 4: "i32 u32"}.get(src.dtype.itemsize, "")
+    return {2: "i16 u16", 4: "i32 u32"}.get(src.itemsize, "")
 
 
 @rule("PTO-S040", "expects tmp to hold the stages of the search, or src's region")
-def _search_columns(case: Case) -> str | None:
+def _search_columns(src: TileType, tmp: TileType) -> str | None:
     """Columns of the staged search of a2a3, or src's own region."""
-    src, tmp = case.tile("src"), case.tile("tmp")
-    if src is None or tmp is None or src.valid == tmp.valid:
+    if src.valid == tmp.valid:
         return None
     (_, cols), (_, have) = src.valid, tmp.valid
     if cols is None or have is None:

@@ -7,6 +7,7 @@ index, index] (the index in two halves) for f16.
 from __future__ import annotations
 
 from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import sort as meaning
 from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.tile.sort import BLOCK, RUN_STEP, counted_byte
@@ -36,20 +37,16 @@ _ROW_LIMIT = 255 * BLOCK  # elements on a2a3, bytes on a5: the longest row copie
 
 
 @rule("PTO-S057", "expects a row of dst to hold an 8-byte record for each element")
-def _room_for_records(case: Case) -> str | None:
-    src, dst = case.tile("src"), case.tile("dst")
-    cols = None if src is None else src.valid[1]
-    if src is None or dst is None or cols is None:
+def _room_for_records(src: TileType, dst: TileType) -> str | None:
+    cols = src.valid[1]
+    if cols is None:
         return None
     room = dst.cols * dst.itemsize // RECORD
     return None if room >= cols else f"a row of dst holds {room}, src has {cols} valid columns"
 
 
 @rule("PTO-S058", "expects one idx for each element of src (or one row of them for all rows)")
-def _index_row(case: Case) -> str | None:
-    src, idx = case.tile("src"), case.tile("idx")
-    if src is None or idx is None:
-        return None
+def _index_row(src: TileType, idx: TileType) -> str | None:
     (rows, cols), (own_rows, own_cols) = src.valid, idx.valid
     rows_fit = None in (rows, own_rows) or own_rows in (1, rows)
     if rows_fit and (None in (cols, own_cols) or cols == own_cols):
@@ -145,29 +142,25 @@ def _merge_type(case: Case) -> str | None:
 
 
 @rule("PTO-S056", "expects blockLen to be a positive multiple of 64")
-def _run_length(case: Case) -> str | None:
-    length = case.number("blockLen")
-    return None if length is None or (length > 0 and length % RUN_STEP == 0) else f"it is {length}"
+def _run_length(blockLen: int) -> str | None:
+    return None if blockLen > 0 and blockLen % RUN_STEP == 0 else f"it is {blockLen}"
 
 
 @rule("PTO-S056", "expects 1 to 255 groups of 4 blockLen valid columns in src (on a2a3 no rest)")
-def _run_groups(case: Case) -> str | None:
+def _run_groups(case: Case, blockLen: int, srcs: TileType) -> str | None:
     """The a2a3 header asserts whole groups; a5 merges those and leaves a rest alone."""
-    length, src = case.number("blockLen"), case.tile("srcs")
-    cols = None if src is None else src.valid[1]
-    if length is None or cols is None or length <= 0:
+    cols = srcs.valid[1]
+    if cols is None or blockLen <= 0:
         return None
-    groups, rest = divmod(cols, 4 * length)
+    groups, rest = divmod(cols, 4 * blockLen)
     whole = rest == 0 or case.profile.name == "a5"
-    return None if whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {length}"
+    return None if whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {blockLen}"
 
 
 @rule("PTO-S057", "expects dst to be as wide as src")
-def _merge_width(case: Case) -> str | None:
-    src, dst = case.tile("srcs"), case.tile("dsts")
-    if _is_merge_of_lists(case) or src is None or dst is None or src.cols == dst.cols:
-        return None
-    return f"src has {src.cols} columns, dst has {dst.cols}"
+def _merge_width(case: Case, srcs: TileType, dsts: TileType) -> str | None:
+    fits = _is_merge_of_lists(case) or srcs.cols == dsts.cols
+    return None if fits else f"src has {srcs.cols} columns, dst has {dsts.cols}"
 
 
 def _merged_bytes(case: Case) -> int | None:
@@ -176,13 +169,10 @@ def _merged_bytes(case: Case) -> int | None:
 
 
 @rule("PTO-T051", "expects excuted to be a vector<4xi16>")
-def _merge_counts(case: Case) -> str | None:
-    counts = case.type("excuted")
-    if counts is None:
+def _merge_counts(excuted: t.Type) -> str | None:
+    if isinstance(excuted, t.Vector) and excuted.shape == (4,) and "u16" in excuted.elem.names:
         return None
-    if isinstance(counts, t.Vector) and counts.shape == (4,) and "u16" in counts.elem.names:
-        return None
-    return f"it is a {counts.kind}"
+    return f"it is a {excuted.kind}"
 
 
 tile_family(
@@ -236,11 +226,10 @@ tile_family(
 
 
 @rule("PTO-S055", "expects byte to exist in the elements of src")
-def _counted_byte(case: Case) -> str | None:
-    src, byte = case.tile("src"), counted_byte(case)
-    if src is None or byte is None or 0 <= byte < src.itemsize:
-        return None
-    return f"it is {byte}, src is {src.dtype.name}"
+def _counted_byte(case: Case, src: TileType) -> str | None:
+    byte = counted_byte(case)
+    fits = byte is None or 0 <= byte < src.itemsize
+    return None if fits else f"it is {byte}, src is {src.dtype.name}"
 
 
 @rule(
@@ -248,9 +237,9 @@ def _counted_byte(case: Case) -> str | None:
     "expects idx to be a column of u8, one for each row (u16), or a row of src's width"
     " for each higher byte (u32)",
 )
-def _filter_shape(case: Case) -> str | None:
-    src, idx, byte = case.tile("src"), case.tile("idx"), counted_byte(case)
-    if src is None or idx is None or byte is None:
+def _filter_shape(case: Case, src: TileType, idx: TileType) -> str | None:
+    byte = counted_byte(case)
+    if byte is None:
         return None
     shown = f"idx is {dims(*idx.valid)} {idx.layout.name}, src is {dims(*src.valid)}"
     if src.itemsize == 2:
@@ -280,9 +269,8 @@ def _byte_given(case: Case) -> str | None:
 
 
 @rule("PTO-S057", "expects dst to have 256 valid columns")
-def _bins(case: Case) -> str | None:
-    dst = case.tile("dst")
-    cols = None if dst is None else dst.valid[1]
+def _bins(dst: TileType) -> str | None:
+    cols = dst.valid[1]
     return None if cols is None or cols >= 256 else f"it has {cols}"
 
 

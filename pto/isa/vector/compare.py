@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import compare
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, dtype_in, rule, scalar_matches
+from pto.isa.rules.rule import dtype_in, rule, scalar_matches
 from pto.isa.rules.vector import (
     INTEGERS,
     WIDE_FLOATS,
@@ -68,10 +69,9 @@ SELECT = vector_family(
 
 
 @rule("PTO-T024", "expects no elements of 8-bit floats")
-def _no_small_floats(case: Case) -> str | None:
-    elem = case.elem("src0")
-    small = elem is not None and elem.is_float and elem.dtype is not None and elem.dtype.bits <= 8
-    return f"src0 is {elem.name}" if small and elem is not None else None
+def _no_small_floats(src0: t.Scalar) -> str | None:
+    small = src0.is_float and src0.dtype is not None and src0.dtype.bits <= 8
+    return f"src0 is {src0.name}" if small else None
 
 
 SELECT.row(

@@ -5,26 +5,20 @@ from __future__ import annotations
 from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
 from pto.isa.row.instr import Result, read
-from pto.isa.rules.rule import Case, dtype_in, rule
+from pto.isa.rules.rule import dtype_in, rule
 from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown, vector_family
 
 _BINS = (128, 256)
 
 
 @rule("PTO-S083", "expects acc to have 128 or 256 bins")
-def _bins(case: Case) -> str | None:
-    acc = case.type("acc")
-    if not isinstance(acc, t.LogicalVReg) or acc.lanes in _BINS:
-        return None
-    return f"acc is {shown(acc)}"
+def _bins(acc: t.LogicalVReg) -> str | None:
+    return None if acc.lanes in _BINS else f"acc is {shown(acc)}"
 
 
 @rule("PTO-S083", "expects mask to have as many lanes as src")
-def _mask_lanes(case: Case) -> str | None:
-    source, mask = case.type("src"), case.type("mask")
-    if not (isinstance(source, t.LogicalVReg) and isinstance(mask, t.LogicalMask)):
-        return None
-    return None if source.lanes == mask.lanes else f"src is {shown(source)}, mask is {mask.lanes}"
+def _mask_lanes(src: t.LogicalVReg, mask: t.LogicalMask) -> str | None:
+    return None if src.lanes == mask.lanes else f"src is {shown(src)}, mask is {mask.lanes}"
 
 
 HISTOGRAM = vector_family(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pto.isa.meaning.vector import load
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Result, index, read
-from pto.isa.rules.rule import Case, dtype_in, rule
+from pto.isa.rules.rule import dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
@@ -127,22 +128,19 @@ GATHER = vector_family(
 
 
 @rule("PTO-T050", "expects the elements of source, or for bytes their 16-bit extension")
-def _gather_bytes(case: Case) -> str | None:
-    source, result = case.elem("source"), case.elem("result")
-    if source is None or result is None or source.dtype is None or result.dtype is None:
+def _gather_bytes(source: t.Scalar, result: t.Scalar) -> str | None:
+    if source.dtype is None or result.dtype is None:
         return None
     if source.dtype.bits != 8 or result.dtype.bits == 8:
         return None
     wanted = {"i8": "i16", "u8": "u16"}.get(source.dtype.name)
-    fits = wanted == result.dtype.name
-    return None if fits else f"source holds {source.name}, result {result.name}"
+    same = wanted == result.dtype.name
+    return None if same else f"source holds {source.name}, result {result.name}"
 
 
 @rule("PTO-T050", "expects signless or unsigned offsets")
-def _gather_sign(case: Case) -> str | None:
-    offsets = case.elem("offsets")
-    signed = offsets is not None and offsets.name.startswith("si")
-    return f"offsets are {offsets.name}" if signed and offsets is not None else None
+def _gather_sign(offsets: t.Scalar) -> str | None:
+    return f"offsets are {offsets.name}" if offsets.name.startswith("si") else None
 
 
 GATHER.row(

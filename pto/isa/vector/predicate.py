@@ -204,10 +204,9 @@ def _constant_offset(case: Case) -> str | None:
 
 
 @rule("PTO-M080", "expects offset to be a multiple of 8 bytes")
-def _mask_aligned(case: Case) -> str | None:
+def _mask_aligned(case: Case, offset: int) -> str | None:
     """Check the offset of the access; with post-update it applies to the next access only."""
-    offset = None if _moves_on(case) else case.number("offset")
-    return None if offset is None or offset % 8 == 0 else f"it is {offset}"
+    return None if _moves_on(case) or offset % 8 == 0 else f"it is {offset}"
 
 
 @rule_of("PTO-X080", "expects offset within {limit} words of 8 bytes")
@@ -323,12 +322,11 @@ STORE.row(
 
 
 @rule("PTO-T081", "expects a b16 mask with ui16 at base or a b32 mask with ui32")
-def _stream_type(case: Case) -> str | None:
-    mask, elem = case.type("value"), case.elem("base")
-    if not isinstance(mask, t.Mask) or mask.granularity is None or elem is None:
+def _stream_type(value: t.Mask, base: t.Scalar) -> str | None:
+    if value.granularity is None:
         return None
-    fits = f"u{mask.granularity}" in elem.names and mask.granularity != 8
-    return None if fits else f"value is b{mask.granularity}, base points to {elem.name}"
+    fits = f"u{value.granularity}" in base.names and value.granularity != 8
+    return None if fits else f"value is b{value.granularity}, base points to {base.name}"
 
 
 STREAM.row(

@@ -6,7 +6,7 @@ from pto.isa.meaning.vector import rearrange
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Result, read
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, dtype_in, rule
+from pto.isa.rules.rule import dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     INTEGERS,
@@ -37,21 +37,15 @@ REARRANGE = vector_family(
 
 
 @rule("PTO-T083", "expects result to hold unsigned integers of half src's width")
-def _packed_type(case: Case) -> str | None:
-    source, result = case.type("src"), case.type("result")
-    if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
-        return None
-    half = result.lanes == 2 * source.lanes and result.elem.name.startswith("ui")
-    return None if half else f"src is {shown(source)}, result is {shown(result)}"
+def _packed_type(src: t.VReg, result: t.VReg) -> str | None:
+    half = result.lanes == 2 * src.lanes and result.elem.name.startswith("ui")
+    return None if half else f"src is {shown(src)}, result is {shown(result)}"
 
 
 @rule("PTO-T083", "expects result to hold integers of twice src's width")
-def _unpacked_type(case: Case) -> str | None:
-    source, result = case.type("src"), case.type("result")
-    if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
-        return None
-    double = source.lanes == 2 * result.lanes and result.elem.is_integer
-    return None if double else f"src is {shown(source)}, result is {shown(result)}"
+def _unpacked_type(src: t.VReg, result: t.VReg) -> str | None:
+    double = src.lanes == 2 * result.lanes and result.elem.is_integer
+    return None if double else f"src is {shown(src)}, result is {shown(result)}"
 
 
 _PAIRS = "low = l0 r0 l1 r1 .. of the first halves, high the same of the second"

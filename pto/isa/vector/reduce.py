@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.vector import reduce
 from pto.isa.row import types as t
 from pto.isa.row.instr import Result, read
-from pto.isa.rules.rule import Case, rule
+from pto.isa.rules.rule import rule
 from pto.isa.rules.vector import (
     FLOATS,
     INTEGERS,
@@ -34,16 +34,13 @@ _SAME = (same_vreg("input", "result"),)
 
 
 @rule("PTO-T083", "expects result to be the type of the sum")
-def _sum_type(case: Case) -> str | None:
+def _sum_type(input: t.VReg, result: t.VReg) -> str | None:
     """8- and 16-bit integers sum into the next wider integer of the same signedness."""
-    source, result = case.type("input"), case.type("result")
-    if not (isinstance(source, t.VReg) and isinstance(result, t.VReg)):
-        return None
-    wanted = shown(source)
-    digits = source.elem.name.lstrip("sui")
-    if source.elem.is_integer and digits in ("8", "16"):
-        sign = source.elem.name.removesuffix(digits)
-        wanted = f"{source.lanes // 2}x{sign}{2 * int(digits)}"
+    wanted = shown(input)
+    digits = input.elem.name.lstrip("sui")
+    if input.elem.is_integer and digits in ("8", "16"):
+        sign = input.elem.name.removesuffix(digits)
+        wanted = f"{input.lanes // 2}x{sign}{2 * int(digits)}"
     return None if shown(result) == wanted else f"result is {shown(result)}, not {wanted}"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Result, read, write
-from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype, scalar_matches
+from pto.isa.rules.rule import dtype_in, rule, same_dtype, scalar_matches
 from pto.isa.rules.vector import (
     FLOATS,
     HALVES_AND_WORDS,
@@ -45,9 +46,8 @@ FUSED.row(
 
 
 @rule("PTO-T083", "expects result to be f32")
-def _exp_type(case: Case) -> str | None:
-    elem = case.elem("result")
-    return None if elem is None or elem.name == "f32" else f"it is {elem.name}"
+def _exp_type(result: t.Scalar) -> str | None:
+    return None if result.name == "f32" else f"it is {result.name}"
 
 
 FUSED.row(
@@ -180,9 +180,8 @@ UB_TO_UB = vector_family(
 
 
 @rule("PTO-S082", "expects repeat_times within 0 to 255")
-def _repeat_times(case: Case) -> str | None:
-    count = case.number("repeat_times")
-    return None if count is None or 0 <= count <= 255 else f"it is {count}"
+def _repeat_times(repeat_times: int) -> str | None:
+    return None if 0 <= repeat_times <= 255 else f"it is {repeat_times}"
 
 
 UB_TO_UB.row(

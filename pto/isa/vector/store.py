@@ -46,9 +46,9 @@ _MASK_IGNORED = ("1PT_B8", "1PT_B16", "1PT_B32")
 
 
 @rule("PTO-T081", "expects mask to have the granularity the store reads")
-def _store_mask(case: Case) -> str | None:
-    dist, bits, mask = case.word("dist") or "", bits_of(case, "value"), case.type("mask")
-    if not isinstance(mask, t.Mask) or bits is None or dist in _MASK_IGNORED:
+def _store_mask(case: Case, mask: t.Mask) -> str | None:
+    dist, bits = case.word("dist") or "", bits_of(case, "value")
+    if bits is None or dist in _MASK_IGNORED:
         return None
     wanted = _MASKS.get(dist, min(bits, WIDEST_MASK))
     if mask.granularity in (None, wanted):

@@ -32,11 +32,9 @@ _A5_ONLY = "a5 only by the manual (alignment state); newer text allows emulation
 
 
 @rule("PTO-T082", "expects a source memref to hold the elements of result")
-def _memref_elements(case: Case) -> str | None:
-    source, elem = case.type("source"), case.elem("result")
-    if not isinstance(source, t.MemRef) or elem is None or source.elem == elem:
-        return None
-    return f"source is of {source.elem.name}, result of {elem.name}"
+def _memref_elements(source: t.MemRef, result: t.Scalar) -> str | None:
+    fits = source.elem == result
+    return None if fits else f"source is of {source.elem.name}, result of {result.name}"
 
 
 @rule("PTO-S081", "expects offset to be a constant of 8 bits")

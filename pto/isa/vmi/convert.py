@@ -6,8 +6,8 @@ The hardware defines the legal pairs, and which of them round or saturate.
 from __future__ import annotations
 
 from pto.isa.meaning.vmi import shape as meaning
+from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
-from pto.isa.row.types import Scalar
 from pto.isa.rules.rule import Case, rule
 from pto.isa.vmi.families import DOC, PMODE, TD, family, same_lanes, vector
 
@@ -16,15 +16,15 @@ _TO_SIGNED = {"f32": (32, 16), "f16": (32, 16, 8), "bf16": (32,)}  # bits of the
 _NARROWING, _TO_INTEGER, _TO_FP4 = "RAHZ", "RAFCZ", "RAFZC"  # how values may be rounded
 
 
-def _bits(elem: Scalar) -> int:
-    return 8 * elem.dtype.itemsize if elem.dtype else 0
+def _bits(elem: t.Scalar) -> int:
+    return 8 * (elem.itemsize or 0)
 
 
-def _word(elem: Scalar) -> str:
+def _word(elem: t.Scalar) -> str:
     return elem.name.removeprefix("!pto.")
 
 
-def _takes(a: Scalar, b: Scalar) -> tuple[str, bool | None] | None:
+def _takes(a: t.Scalar, b: t.Scalar) -> tuple[str, bool | None] | None:
     """(allowed roundings, True if a saturation mode is required, None if optional) of a
     conversion; None if there is no such conversion."""
     words = (_word(a), _word(b))
@@ -46,24 +46,22 @@ def _takes(a: Scalar, b: Scalar) -> tuple[str, bool | None] | None:
 
 
 @rule("PTO-T084", "expects a conversion that exists")
-def _logical_pair(case: Case) -> str | None:
-    a, b = case.elem("source"), case.elem("result")
-    return None if a is None or b is None or _takes(a, b) else f"{a.name} becomes {b.name}"
+def _logical_pair(source: t.Scalar, result: t.Scalar) -> str | None:
+    return None if _takes(source, result) else f"{source.name} becomes {result.name}"
 
 
 @rule("PTO-T085", "expects the attributes of this conversion")
-def _logical_how(case: Case) -> str | None:
-    a, b = case.elem("source"), case.elem("result")
-    takes = None if a is None or b is None else _takes(a, b)
-    if a is None or b is None or takes is None:
+def _logical_how(case: Case, source: t.Scalar, result: t.Scalar) -> str | None:
+    takes = _takes(source, result)
+    if takes is None:
         return None
-    (roundings, saturates), pair = takes, f"{a.name} to {b.name}"
+    (roundings, saturates), pair = takes, f"{source.name} to {result.name}"
     rounding, saturate = case.word("rounding"), case.word("saturate")
     if rounding and rounding not in (*roundings,):
         return f"{pair} rounds by {' '.join(roundings) or 'nothing'}, not {rounding}"
     if saturates is not (saturate is not None):
         return f"{pair} {'needs' if saturates else 'takes no'} saturate"
-    if saturate == "SAT" and (_word(a), _word(b)) == ("si32", "si8"):
+    if saturate == "SAT" and (_word(source), _word(result)) == ("si32", "si8"):
         return f"{pair} cuts, it does not clamp"
     return None
 
@@ -109,13 +107,9 @@ for _name, _meaning, _body in (
 
 
 @rule("PTO-S084", "expects source and result of one size")
-def _same_bits(case: Case) -> str | None:
-    sizes = [
-        getattr(case.type(n), "lanes", 0)
-        * (e.dtype.itemsize if (e := case.elem(n)) and e.dtype else 0)
-        for n in ("source", "result")
-    ]
-    return None if sizes[0] == sizes[1] else f"{sizes[0]} and {sizes[1]} bytes"
+def _same_bits(source: t.LogicalVReg, result: t.LogicalVReg) -> str | None:
+    before, after = (type.lanes * (type.elem.itemsize or 0) for type in (source, result))
+    return None if before == after else f"{before} and {after} bytes"
 
 
 CONVERT.row(

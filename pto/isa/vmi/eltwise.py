@@ -8,9 +8,10 @@ from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.vector import arithmetic
 from pto.isa.meaning.vmi import lanewise as meaning
 from pto.isa.meaning.vmi.lanewise import lanewise
+from pto.isa.row import types as t
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr, Result, read
-from pto.isa.rules.rule import Case, dtype_in, rule, scalar_matches
+from pto.isa.rules.rule import dtype_in, rule, scalar_matches
 from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
     DOC,
@@ -240,9 +241,8 @@ family("logical fused", "several sources, lane by lane", subject="x").row(
 
 
 @rule("PTO-S084", "expects 64, 128 or 256 lanes")
-def _wide_lanes(case: Case) -> str | None:
-    lanes = getattr(case.type("a"), "lanes", 64)
-    return None if lanes in (64, 128, 256) else f"there are {lanes}"
+def _wide_lanes(a: t.LogicalVReg) -> str | None:
+    return None if a.lanes in (64, 128, 256) else f"there are {a.lanes}"
 
 
 family("logical wide", "more bits than a lane has", subject="a").row(

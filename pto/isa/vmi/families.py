@@ -6,7 +6,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Operand, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, listing, rule, rule_of
-from pto.isa.rules.vector import shown, vector_family
+from pto.isa.rules.vector import bits_of, shown, vector_family
 
 DOC = "PTOAS docs/isa/vmi-isa (2026-08)"
 TD = "PTOAS include/PTO/IR/VMIOps.td (2026-08)"
@@ -73,13 +73,11 @@ def written_as(names: str, *words: str) -> Rule:
 )
 def mask_width(case: Case, data: str, *names: str) -> str | None:
     """b8, b16 and b32 name the width of the elements; pred names none."""
-    elem = case.elem(data)
-    if elem is None or elem.dtype is None:
-        return None
-    bits = 8 * elem.dtype.itemsize
-    for name in names:
+    bits = bits_of(case, data)
+    known = ("", "pred", f"b{bits}")
+    for name in names if bits else ():
         type = case.type(name)
-        if isinstance(type, t.LogicalMask) and type.granularity not in ("", "pred", f"b{bits}"):
+        if isinstance(type, t.LogicalMask) and type.granularity not in known:
             return f"{name} is {type.granularity}, {data} has {bits}-bit elements"
     return None
 
@@ -93,6 +91,16 @@ def groups_divide(case: Case) -> str | None:
         return None
     odd = int(word) < 1 or max(lanes) % int(word)
     return f"{word} groups of {max(lanes)} lanes" if odd else None
+
+
+def lane_a_group(id: str, name: str, groups: str) -> Rule:
+    """A vector with one lane for each group; one group if the attribute is not written."""
+
+    def test(case: Case) -> str | None:
+        lanes, count = getattr(case.type(name), "lanes", None), int(case.word(groups) or 1)
+        return None if lanes in (None, count) else f"{name} has {lanes} lanes, groups are {count}"
+
+    return Rule(id, "PTO-S084", "expects one lane for each group", test)
 
 
 @rule("PTO-T081", "expects masks of one granularity, and no further mask")

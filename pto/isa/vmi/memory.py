@@ -12,6 +12,7 @@ from pto.isa.vmi.families import (
     PMODE,
     family,
     groups_divide,
+    lane_a_group,
     mask,
     mask_width,
     same_elements,
@@ -206,14 +207,7 @@ STORE.row(
 # ---- operations of the compiler's older form
 
 _GROUPS = Attr("num_groups", "int", required=True)
-
-
-@rule("PTO-S084", "expects one lane for each group")
-def _slots(case: Case) -> str | None:
-    lanes, groups = getattr(case.type("result"), "lanes", None), int(case.word("num_groups") or 0)
-    return None if lanes in (None, groups) else f"result has {lanes} lanes, groups are {groups}"
-
-
+_SLOTS = lane_a_group("slots", "result", "num_groups")
 for _name, _meaning, _body, _stride in (
     ("group_load", "a row of L / num_groups elements a group", meaning.LOAD, "row_stride"),
     ("group_slot_load", "one element a group", meaning.LOAD_SLOTS, "source_group_stride"),
@@ -231,7 +225,7 @@ for _name, _meaning, _body, _stride in (
         operands=(*_SOURCE, read(_stride, "index")),
         attrs=_GROUPS,
         text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
-        rules=(groups_divide, *(_slots,) * (_name == "group_slot_load")),
+        rules=(groups_divide, *(_SLOTS,) * (_name == "group_slot_load")),
     )
 STORE.row(
     "vmi.group_store",

@@ -21,6 +21,7 @@ from pto.isa.vmi.families import (
     PMODE,
     family,
     groups_divide,
+    lane_a_group,
     mask,
     mask_width,
     same_elements,
@@ -30,12 +31,6 @@ from pto.isa.vmi.families import (
 
 _ORDER = Attr("order", "str", ("ASC", "DESC"), default="ASC")
 MAKE = family("logical make", "lanes from scalars, slots and constants")
-
-
-@rule("PTO-S084", "expects one lane for each group")
-def _one_a_group(case: Case) -> str | None:
-    lanes, groups = getattr(case.type("value"), "lanes", None), int(case.word("group") or 1)
-    return None if lanes in (None, groups) else f"value has {lanes} lanes, groups are {groups}"
 
 
 MAKE.row(
@@ -48,7 +43,7 @@ MAKE.row(
         groups_divide,
         scalar_matches("value", "result"),
         same_elements("value", "result"),
-        _one_a_group,
+        lane_a_group("one-a-group", "value", "group"),
     ),
     aliases="vmi.broadcast vmi.group_broadcast",
     cite=DOC,
@@ -158,20 +153,10 @@ MASKS.row(
 _REASSOC = Attr("reassoc", "unit", meaning="a sum of floats may be formed in any order")
 
 
-@rule("PTO-S084", "expects one lane for each group")
-def _group_slots(case: Case) -> str | None:
-    result, word = case.type("result"), case.word("group") or "1"
-    lanes = getattr(result, "lanes", None)
-    return None if lanes in (None, int(word)) else f"result has {lanes} lanes, groups are {word}"
-
-
 @rule("PTO-T108", "expects reassoc for a sum of floats")
-def _reassoc(case: Case) -> str | None:
-    elem = case.elem("source")
-    is_float = elem is not None and elem.is_float
-    return (
-        f"source is {elem.name}" if elem and is_float and "reassoc" not in case.op.attrs else None
-    )
+def _reassoc(case: Case, source: t.Scalar) -> str | None:
+    wrong = source.is_float and "reassoc" not in case.op.attrs
+    return f"source is {source.name}" if wrong else None
 
 
 @rule("PTO-S084", "expects channels of one type, with as many lanes in total as the vector")
@@ -235,7 +220,7 @@ for _name, _meaning, _body, _attrs, _aliases in (
             mask_width("source", "mask"),
             groups_divide,
             *(_reassoc,) * (_name == "vcadd"),
-            _group_slots,
+            lane_a_group("group-slots", "result", "group"),
         ),
         aliases=" ".join(_olds),
         notes="sums go by neighbours, those of floats in f32, and are rounded once",
