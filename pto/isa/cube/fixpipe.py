@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pto.isa.cube.load import ELSEWHERE
 from pto.isa.meaning.cube import fixpipe
-from pto.isa.memory.dma import numbers
-from pto.isa.row.instr import Attr, Family, Operand, read, write
+from pto.isa.memory.dma import between, numbers
+from pto.isa.row.instr import Attr, Family, Operand, read
 from pto.isa.rules.buffer import within
 from pto.isa.rules.fixpipe import ATOMIC, CLAUSES, DUAL, ELEMENTS
 
@@ -89,13 +89,7 @@ FIXPIPE.row(
     "mte_l0c_l1",
     "destination in L1 = convert(clip(relu(quantise(source[m,n]))))",
     body=fixpipe.MTE_L0C,
-    operands=(
-        read("source", "l0c buffer"),
-        write("destination", "l1 buffer"),
-        *_BASE,
-        *_PAYLOADS,
-        *_TAIL,
-    ),
+    operands=(*between("l0c buffer", "l1 buffer"), *_BASE, *_PAYLOADS, *_TAIL),
     attrs=_ATTRS,
     text=_text((), ""),
     rules=CLAUSES,
@@ -112,14 +106,7 @@ FIXPIPE.row(
     "destination in global memory = convert(clip(relu(quantise(source[m,n])))), or combined with"
     " what is there",
     body=fixpipe.MTE_L0C,
-    operands=(
-        read("source", "l0c buffer"),
-        write("destination", "gm buffer"),
-        *_BASE,
-        *_PAYLOADS,
-        *_GM_OWN,
-        *_TAIL,
-    ),
+    operands=(*between("l0c buffer", "gm buffer"), *_BASE, *_PAYLOADS, *_GM_OWN, *_TAIL),
     attrs=(*_ATTRS, *_ATOMIC_ATTRS),
     text=_text(_GM_OWN, ", $sid , $l2_cache_ctrl", _ATOMIC_CLAUSE),
     rules=(*CLAUSES, *ATOMIC, within("sid", 0, 3), within("l2_cache_ctrl", 0, 15)),
@@ -135,14 +122,7 @@ FIXPIPE.row(
     "destination in UB of one vector sub-block, or half of it in each ="
     " convert(clip(relu(quantise(source[m,n]))))",
     body=fixpipe.MTE_L0C,
-    operands=(
-        read("source", "l0c buffer"),
-        write("destination", "ub buffer"),
-        *_BASE,
-        *_PAYLOADS,
-        *_UB_OWN,
-        *_TAIL,
-    ),
+    operands=(*between("l0c buffer", "ub buffer"), *_BASE, *_PAYLOADS, *_UB_OWN, *_TAIL),
     attrs=(
         Attr("dst_mode", "acc_store_ub_dst_mode", required=True, meaning="one half, or both"),
         *_ATTRS,
@@ -160,28 +140,17 @@ _CONFIG = (
     "config0 = sid | n<<4 | m<<16 | dst_stride<<32; config1 = src_stride | {} | quant[5]<<29 |"
     " clip<<30 | unit flag<<32 | quant[4:0]<<34 | relu<<39 | split<<42 | nz2nd<<43 | nz2dn<<62"
 )
+_HALVES = "dual<<16 | sub-block<<18"
 for _name, _to, _words, _own, _profiles, _line in (
     ("copy_matrix_cc_to_gm", "gm", ("xm", "xt"), "l2<<16", "cpu a2a3 a5", 1276),
     ("copy_matrix_cc_to_cbuf", "l1", ("config0", "config1"), "l2<<16", "cpu a2a3 a5", 1291),
-    (
-        "copy_matrix_cc_to_ub",
-        "ub",
-        ("config0", "config1"),
-        "dual<<16 | sub-block<<18",
-        "a5",
-        1307,
-    ),
+    ("copy_matrix_cc_to_ub", "ub", ("config0", "config1"), _HALVES, "a5", 1307),
 ):
-    _operands = (
-        read("source", "l0c pointer"),
-        write("destination", f"{_to} pointer"),
-        *numbers(*_words),
-    )
     FIXPIPE.row(
         _name,
         f"L0C to {_to}, everything in two words: " + _CONFIG.format(_own),
         body=fixpipe.COPY_MATRIX,
-        operands=_operands,
+        operands=(*between("l0c pointer", f"{_to} pointer"), *numbers(*_words)),
         profiles=_profiles,
         cite=f"PTOAS VPTOOps.td:{_line}",
     )

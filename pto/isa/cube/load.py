@@ -8,9 +8,9 @@ from __future__ import annotations
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory import dma
-from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, numbers
+from pto.isa.memory.dma import BURST, LOOP, LOOPS, NBURST, between, numbers
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, read, write
+from pto.isa.row.instr import Attr, Family, Operand, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, known_aligned, same_width, within
 from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 
@@ -65,7 +65,7 @@ CUBE_MOVE.row(
         write("dst", "l1 buffer"),
         read("byte_offset", "i64"),
         read("raw_value", "i32"),
-        *(read(name, "i64") for name in _FILL),
+        *numbers(*_FILL),
     ),
     attrs=Attr("fill_word_bits", "int", required=True, meaning="16 or 32: of each word"),
     pipe="MTE2",
@@ -84,7 +84,7 @@ CUBE_MOVE.row(
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride; no layout change",
     body=cube.MTE_GM_L1,
-    operands=(read("source", "gm buffer"), write("destination", "l1 buffer"), *BURST, *LOOP),
+    operands=(*between("gm buffer", "l1 buffer"), *BURST, *LOOP),
     text=_BYTES,
     pipe="MTE2",
     rules=(_SAME_WIDTH, LOOP_GROUPS),
@@ -97,7 +97,7 @@ CUBE_MOVE.row(
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes; loops advance by bytes",
     body=dma.MTE_L1_UB,
-    operands=(read("source", "l1 buffer"), write("destination", "ub buffer"), *BURST, *LOOP),
+    operands=(*between("l1 buffer", "ub buffer"), *BURST, *LOOP),
     text=_BYTES,
     rules=(_SAME_WIDTH, LOOP_GROUPS),
     profiles="a5",
@@ -134,8 +134,7 @@ CUBE_MOVE.row(
     " to destination + 32*(g*loop4 + d/C0*loop3 + n*loop2) + d%C0*E, with C0 = 32/E",
     body=cube.MTE_GM_L1_FRAC,
     operands=(
-        read("source", "gm buffer"),
-        write("destination", "l1 buffer"),
+        *between("gm buffer", "l1 buffer"),
         *_FRAC,
         read("smallc0_en", "i1"),
         read("src_outer_stride?", "i64"),
@@ -177,6 +176,13 @@ _STARTS = (
     within("start_row", 0),
     within("start_col", 0),
 )
+
+
+def _window(rows: str, cols: str, to: str) -> tuple[Operand, ...]:
+    sizes = numbers(rows, cols, "start_row?", "start_col?")
+    return (*between("l1 buffer", f"{to} buffer"), *sizes)
+
+
 _TRANSPOSE = Attr("transpose", "bool", default=False, meaning="transpose on the way")
 # name: operands of the size, destination, what it holds, spec line, older name
 _TILES = {
@@ -188,11 +194,7 @@ for _name, (_a, _b, _to, _holds, _line, _old) in _TILES.items():
         _name,
         f"the NZ tile {_holds} in L1 becomes the {_a} x {_b} operand in {_to}",
         body=operands.MTE_L1_L0A if _to == "l0a" else operands.MTE_L1_L0B,
-        operands=(
-            read("source", "l1 buffer"),
-            write("destination", f"{_to} buffer"),
-            *numbers(_a, _b, "start_row?", "start_col?"),
-        ),
+        operands=_window(_a, _b, _to),
         attrs=_TRANSPOSE,
         text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
         generic=f"source destination {_a}? {_b}? {_STEPS}",
@@ -221,11 +223,7 @@ for _name, (_a, _b, _to, _holds, _line) in _SCALES.items():
         _name,
         f"load {_holds}: bytes b that stand for 2^(b-127)",
         body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.MTE_L1_L0B_MX,
-        operands=(
-            read("source", "l1 buffer"),
-            write("destination", f"{_to} buffer"),
-            *numbers(_a, _b, "start_row?", "start_col?"),
-        ),
+        operands=_window(_a, _b, _to),
         text=f"$source , $destination , ${_a} , ${_b} {_OFFSET} {{}} : types",
         generic=f"source destination {_a}? {_b}? {_STEPS}",
         rules=(_SAME_WIDTH, *_STARTS, *_MX_ALIGNED),
@@ -270,8 +268,7 @@ for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
         _meaning,
         body=cube.MTE_L1_BT if _to == "bias" else cube.MTE_L1_FB,
         operands=(
-            read("source", "l1 buffer"),
-            write("destination", f"{_to} buffer"),
+            *between("l1 buffer", f"{_to} buffer"),
             *numbers("len_burst", "n_burst", "nburst_src_gap", "nburst_dst_gap"),
         ),
         text="$source , $destination , $len_burst"
@@ -308,101 +305,69 @@ def _whole_elements(case: Case) -> str | None:
 
 
 _ND = numbers("sid", "loop1_src_stride", "l2_cache_ctrl", "n_value", "d_value", "loop4_src_stride")
-# name: source, destination, further operands, pipe, meaning, td line
-_LOW_LEVEL = {
-    "copy_gm_to_cbuf": (
-        "gm",
-        "l1",
-        numbers("n_burst", "len_burst", "src_stride", "dst_stride"),
-        "MTE2",
-        "n_burst bursts of len_burst bytes, repeated by the outtol1 loop registers",
-        1037,
+_BLOCKS = numbers("n_burst", "len_burst", "source_gap", "dst_gap")
+_TD = "PTOAS VPTOOps.td"
+CUBE_MOVE.row(
+    "copy_gm_to_cbuf",
+    "n_burst bursts of len_burst bytes, repeated by the outtol1 loop registers",
+    body=cube.COPY_GM_TO_CBUF,
+    operands=(
+        *between("gm pointer", "l1 pointer"),
+        *numbers("n_burst", "len_burst", "src_stride", "dst_stride"),
     ),
-    "copy_gm_to_cbuf_multi_nd2nz": (
-        "gm",
-        "l1",
-        (*_ND, read("smallc0_en", "i1")),
-        "MTE2",
-        "mte_gm_l1_frac nd2nz, its destination pattern in set_mte2_nz_para",
-        1055,
-    ),
-    "copy_gm_to_cbuf_multi_dn2nz": (
-        "gm",
-        "l1",
-        (*_ND, read("smallc0_en", "i1")),
-        "MTE2",
-        "mte_gm_l1_frac dn2nz, its destination pattern in set_mte2_nz_para",
-        1079,
-    ),
-    "copy_cbuf_to_bt": (
-        "l1",
-        "bias",
-        (
-            read("conv_control", "i1"),
-            *numbers("n_burst", "len_burst", "source_gap", "dst_gap"),
-        ),
-        "MTE1",
-        "L1 to bias table in units of 32 bytes; conv_control widens f16 to f32",
-        1103,
-    ),
-    "copy_cbuf_to_fbuf": (
-        "l1",
-        "fixpipe",
-        numbers("n_burst", "len_burst", "source_gap", "dst_gap"),
-        "FIX",
-        "L1 to fixpipe buffer in units of 64 bytes",
-        1123,
-    ),
-    "load_cbuf_to_ca_s4": (
-        "l1",
-        "l0a",
-        (*_FRACTALS, read("transpose", "i64")),
-        "MTE1",
-        "load_cbuf_to_ca for 4-bit elements; transpose is an operand",
-        1166,
-    ),
-    "load_cbuf_to_cb_s4": (
-        "l1",
-        "l0b",
-        (*_FRACTALS, read("transpose", "i64")),
-        "MTE1",
-        "load_cbuf_to_cb for 4-bit elements; transpose is an operand",
-        1214,
-    ),
-}
-_LOW_LEVEL_BODIES = {
-    "copy_gm_to_cbuf": cube.COPY_GM_TO_CBUF,
-    "copy_gm_to_cbuf_multi_nd2nz": cube.MULTI_ND2NZ,
-    "copy_gm_to_cbuf_multi_dn2nz": cube.MULTI_DN2NZ,
-    "copy_cbuf_to_bt": cube.COPY_CBUF_TO_BT,
-    "copy_cbuf_to_fbuf": cube.COPY_CBUF_TO_FBUF,
-    "load_cbuf_to_ca_s4": operands.LOAD_CBUF_S4,
-    "load_cbuf_to_cb_s4": operands.LOAD_CBUF_S4,
-}
-for _name, (_from, _to, _rest, _pipe, _meaning, _line) in _LOW_LEVEL.items():
-    _operands = (read("source", f"{_from} pointer"), write("destination", f"{_to} pointer"), *_rest)
+    pipe="MTE2",
+    notes=ELSEWHERE,
+    cite=f"{_TD}:1037",
+)
+for _order, _body, _line in (("nd2nz", cube.MULTI_ND2NZ, 1055), ("dn2nz", cube.MULTI_DN2NZ, 1079)):
     CUBE_MOVE.row(
-        _name,
-        _meaning,
-        body=_LOW_LEVEL_BODIES[_name],
-        operands=_operands,
-        rules=(*_FIELDS, *_FOURS) if _name.endswith("_s4") else (),
-        pipe=_pipe,
+        f"copy_gm_to_cbuf_multi_{_order}",
+        f"mte_gm_l1_frac {_order}, its destination pattern in set_mte2_nz_para",
+        body=_body,
+        operands=(*between("gm pointer", "l1 pointer"), *_ND, read("smallc0_en", "i1")),
+        pipe="MTE2",
         notes=ELSEWHERE,
-        cite=f"PTOAS VPTOOps.td:{_line}",
+        cite=f"{_TD}:{_line}",
     )
-for _name, _to, _line in (("load_cbuf_to_ca", "l0a", 1142), ("load_cbuf_to_cb", "l0b", 1190)):
-    _operands = (read("source", "l1 pointer"), write("destination", f"{_to} pointer"), *_FRACTALS)
+CUBE_MOVE.row(
+    "copy_cbuf_to_bt",
+    "L1 to bias table in units of 32 bytes; conv_control widens f16 to f32",
+    body=cube.COPY_CBUF_TO_BT,
+    operands=(*between("l1 pointer", "bias pointer"), read("conv_control", "i1"), *_BLOCKS),
+    notes=ELSEWHERE,
+    cite=f"{_TD}:1103",
+)
+CUBE_MOVE.row(
+    "copy_cbuf_to_fbuf",
+    "L1 to fixpipe buffer in units of 64 bytes",
+    body=cube.COPY_CBUF_TO_FBUF,
+    operands=(*between("l1 pointer", "fixpipe pointer"), *_BLOCKS),
+    pipe="FIX",
+    notes=ELSEWHERE,
+    cite=f"{_TD}:1123",
+)
+_SIDES = (("ca", "l0a", (1142, 1166)), ("cb", "l0b", (1190, 1214)))
+for _side, _to, (_, _line) in _SIDES:
     CUBE_MOVE.row(
-        _name,
+        f"load_cbuf_to_{_side}_s4",
+        f"load_cbuf_to_{_side} for 4-bit elements; transpose is an operand",
+        body=operands.LOAD_CBUF_S4,
+        operands=(*between("l1 pointer", f"{_to} pointer"), *_FRACTALS, read("transpose", "i64")),
+        rules=(*_FIELDS, *_FOURS),
+        notes=ELSEWHERE,
+        cite=f"{_TD}:{_line}",
+    )
+for _side, _to, (_line, _) in _SIDES:
+    CUBE_MOVE.row(
+        f"load_cbuf_to_{_side}",
         f"L1 to {_to} by fractals of 512 bytes: start, step and stride count fractals, m in 16"
         " rows, k in 32 bytes",
         body=operands.LOAD_CBUF,
-        operands=_operands,
+        operands=(*between("l1 pointer", f"{_to} pointer"), *_FRACTALS),
         attrs=_TRANSPOSE,
         rules=(*_FIELDS, _whole_elements),
         notes=ELSEWHERE,
-        cite=f"PTOAS VPTOOps.td:{_line}",
+        cite=f"{_TD}:{_line}",
     )
 _MX_STEPS = numbers(
     "x_start_position", "y_start_position", "x_step", "y_step", "src_stride", "dst_stride"
@@ -411,12 +376,11 @@ for _name, _to, _rest, _line in (
     ("load_cbuf_to_ca_mx", "l0a", numbers("m", "k"), 1238),
     ("load_cbuf_to_cb_mx", "l0b", _MX_STEPS, 1253),
 ):
-    _operands = (read("source", "l1 pointer"), write("destination", f"{_to} pointer"), *_rest)
     CUBE_MOVE.row(
         _name,
         f"MX scales from L1 to the side of {_to}",
         body=operands.MTE_L1_L0A_MX if _to == "l0a" else operands.LOAD_CBUF_TO_CB_MX,
-        operands=_operands,
+        operands=(*between("l1 pointer", f"{_to} pointer"), *_rest),
         needs="mx",
-        cite=f"PTOAS VPTOOps.td:{_line}",
+        cite=f"{_TD}:{_line}",
     )

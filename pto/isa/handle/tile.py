@@ -11,7 +11,7 @@ from pto.isa.handle.view import memref_of_rank, same_space
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, read, update
+from pto.isa.row.instr import Attr, Family, Result, read, reads, update
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -27,7 +27,7 @@ from pto.isa.rules.rule import (
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 _VIEWS = "pto-isa docs/isa/tile/ops/view-and-tile-buf"
-VALID = (read("valid_row?", "index"), read("valid_col?", "index"))
+VALID = reads("valid_row? valid_col?", "index")
 AXES = (("valid_row", 0), ("valid_col", 1))
 
 # ---- rules

@@ -378,9 +378,7 @@ TO_ROOT.row(
     order=Gather(),
     operands=(
         write("dst", "view"),
-        scratch("acc"),
-        scratch("recvPing"),
-        scratch("recvPong?"),
+        *map(scratch, ("acc", "recvPing", "recvPong?")),
         read("group*", "view"),
     ),
     attrs=(Attr("reduceOp", "reduce_op", required=True), _ROOT, _ENGINE),

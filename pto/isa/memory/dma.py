@@ -24,6 +24,11 @@ def numbers(*names: str) -> tuple[Operand, ...]:
     return tuple(read(name, "i64") for name in names)
 
 
+def between(source: str, destination: str) -> tuple[Operand, Operand]:
+    """The ends of a copy, of these kinds."""
+    return read("source", source), write("destination", destination)
+
+
 BURST = numbers("len_burst", "n_burst", "nburst_src_stride", "nburst_dst_stride")
 LOOP = numbers("loop_counts*", "loop_src_strides*", "loop_dst_strides*")
 
@@ -43,14 +48,12 @@ DMA.row(
     " destination + r*nburst_dst_stride; pad fills UB rows",
     body=dma.MTE_GM_UB,
     operands=(
-        read("source", "gm buffer"),
-        write("destination", "ub buffer"),
-        read("l2_cache_ctl", "i64"),
+        *between("gm buffer", "ub buffer"),
+        *numbers("l2_cache_ctl"),
         *BURST,
         *LOOP,
         read("pad_value?", "element"),
-        read("left_padding_count?", "i64"),
-        read("right_padding_count?", "i64"),
+        *numbers("left_padding_count?", "right_padding_count?"),
     ),
     text=f"$source , $destination , $l2_cache_ctl , $len_burst {NBURST} {LOOPS} {_PAD}"
     " {} : types",
@@ -85,13 +88,7 @@ DMA.row(
     "for each loop, r < n_burst: copy len_burst bytes from source + r*nburst_src_stride to"
     " destination + r*nburst_dst_stride",
     body=dma.MTE_UB_GM,
-    operands=(
-        read("source", "ub buffer"),
-        write("destination", "gm buffer"),
-        *BURST,
-        *numbers("l2_cache_ctl?"),
-        *LOOP,
-    ),
+    operands=(*between("ub buffer", "gm buffer"), *BURST, *numbers("l2_cache_ctl?"), *LOOP),
     text=f"$source , $destination , $len_burst {NBURST} <? l2_cache_ctl ( $l2_cache_ctl ) >"
     f" {LOOPS} {{}} : types",
     pipe="MTE3",
@@ -118,7 +115,7 @@ DMA.row(
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes",
     body=dma.MTE_LOCAL,
-    operands=(read("source", "ub pointer"), write("destination", "ub pointer"), *_GAPPED),
+    operands=(*between("ub pointer", "ub pointer"), *_GAPPED),
     text=GAPS,
     pipe="V",
     rules=_GAP_RULES,
@@ -134,7 +131,7 @@ DMA.row(
     "n_burst bursts of len_burst*32 bytes; after each, source and destination advance by"
     " (len_burst + gap)*32 bytes",
     body=dma.MTE_LOCAL,
-    operands=(read("source", "ub pointer"), write("destination", "l1 pointer"), *_GAPPED),
+    operands=(*between("ub pointer", "l1 pointer"), *_GAPPED),
     text=GAPS,
     pipe="MTE3",
     rules=_GAP_RULES,
@@ -147,8 +144,7 @@ DMA.row(
 )
 
 _GM_TO_UB = (
-    read("source", "gm buffer"),
-    write("destination", "ub buffer"),
+    *between("gm buffer", "ub buffer"),
     *numbers("sid", "n_burst", "len_burst", "left_padding_count", "right_padding_count"),
     read("data_select_bit", "i1"),
     *numbers("l2_cache_ctl", "gm_stride", "ub_stride"),
@@ -170,8 +166,7 @@ DMA.row(
     cite=("pto-isa docs/isa/scalar/ops/dma-copy/copy-gm-to-ubuf.md", "PTOAS VPTOOps.td:838"),
 )
 _UB_TO_GM = (
-    read("source", "ub buffer"),
-    write("destination", "gm buffer"),
+    *between("ub buffer", "gm buffer"),
     *numbers("sid", "n_burst", "len_burst", "reserved", "burst_dst_stride", "burst_src_stride"),
 )
 DMA.row(
@@ -193,8 +188,7 @@ _LOCAL = {
 }
 for _name, (_from, _to, _pipe, _profiles) in _LOCAL.items():
     _operands = (
-        read("source", f"{_from} pointer"),
-        write("destination", f"{_to} pointer"),
+        *between(f"{_from} pointer", f"{_to} pointer"),
         *numbers("sid", "n_burst", "len_burst", "src_stride", "dst_stride"),
     )
     DMA.row(

@@ -5,6 +5,7 @@ The frontend forms (`..._to_aiv`, `..._from_aic`) name a queue by id; the plain 
 
 from __future__ import annotations
 
+from pto.isa.handle.tile import VALID
 from pto.isa.meaning.order import queue as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Instr, PipeBy, Result, read, write
@@ -248,11 +249,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         body=meaning.POP_FROM,
         order=Pop(),
         cxx=_CALL.format("TPOP", *_OF_TILE),
-        operands=(
-            read("valid_row?", "index"),
-            read("valid_col?", "index"),
-            *((_SUB,) if _side == "vector" else ()),
-        ),
+        operands=(*VALID, *((_SUB,) if _side == "vector" else ())),
         results=Result("tile", "tile or view"),
         text=f"<? ( $valid_row , $valid_col ) > {_QUEUE}"
         f" {_SUB_TEXT if _side == 'vector' else ''} {{}} -> results",

@@ -72,6 +72,11 @@ def read(name: str, kind: str = "tile", element: str = "") -> Operand:
     return _operand("in", name, kind, element=element)
 
 
+def reads(names: str, kind: str = "tile") -> tuple[Operand, ...]:
+    """Several operands of one kind."""
+    return tuple(read(name, kind) for name in names.split())
+
+
 def index(name: str, kind: str = "tile") -> Operand:
     """Read; its elements choose places, or how many elements take part."""
     return _operand("in", name, kind, chooses=True)

@@ -1,6 +1,6 @@
 """Scratch tiles of calls of the header library: the type of a tile that the program leaves out.
 
-A row states it at its operand, `scratch("tmp!", idle="cpu a5", planned=like("dst"))`. Sizes are
+A row states it at its operand, `scratch("tmp!", planned=like("dst"))`. Sizes are
 those of the a2a3 headers; where they leave the size open, PTOAS decides
 (PTOMaterializeImplicitTmp.cpp).
 """
@@ -14,7 +14,7 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.dtypes import F32, I32, U8
 from pto.core.tile import Role, TileType
 from pto.isa.row import types as t
-from pto.isa.row.instr import Operand
+from pto.isa.row.instr import Operand, scratch
 from pto.isa.rules.rule import Case
 
 Planned = Callable[[Case], t.TileBuf | None]
@@ -38,6 +38,11 @@ def _vector(elem: t.Scalar | None, rows: int, cols: int) -> t.TileBuf | None:
     if elem is None or elem.dtype is None:
         return None
     return t.TileBuf(elem, TileType.of(Role.VEC, elem.dtype, rows, cols))
+
+
+def work_tile(planned: Planned, name: str = "tmp!") -> Operand:
+    """A scratch tile in which a2a3 works; cpu and a5 accept it and leave it alone."""
+    return scratch(name, idle="cpu a5", planned=planned)
 
 
 def one_block(name: str) -> Planned:

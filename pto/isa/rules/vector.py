@@ -10,12 +10,13 @@ from functools import partial
 from typing import TypedDict
 
 from pto.isa.row import types as t
-from pto.isa.row.instr import Family, Result
+from pto.isa.row.instr import Family, Result, reads
 from pto.isa.rules.rule import Case, Rule, odd_one, rule_of
 
 vector_family = partial(Family, section="vector", pipe="V", scope="vecscope")
 predicate_family = partial(vector_family, section="predicate")
 
+STRIDES = reads("block_stride repeat_stride", "i16")  # of blocks of 32 bytes
 MOVED_BASE = Result("updated_base", "ub buffer", optional=True)
 INTEGERS = "i8 u8 i16 u16 i32 u32"
 WORDS = "i32 u32"

@@ -10,7 +10,7 @@ from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.math import BITS, PICK
 from pto.isa.meaning.simt.memory import OWN_ARRAY, OWN_ELEMENT, OWN_LOAD, OWN_STORE
 from pto.isa.row.attributes import Ints
-from pto.isa.row.instr import Attr, Family, Result, read, update, write
+from pto.isa.row.instr import Attr, Family, Result, read, reads, update, write
 from pto.isa.row.traits import Control, Traits
 from pto.isa.rules.rule import Case, rule
 from pto.isa.scalar.scope import no_arguments
@@ -94,12 +94,7 @@ FOR = SCF.row(
     "for",
     "counted loop with carried values",
     body=Control.FOR,
-    operands=(
-        read("lower", "int"),
-        read("upper", "int"),
-        read("step", "int"),
-        read("inits*", "any"),
-    ),
+    operands=(*reads("lower upper step", "int"), read("inits*", "any")),
     text="=scf.for",
     rules=(_countable, _step),
 )
@@ -222,12 +217,7 @@ MEMREF.row(
     operands=(read("value", "scalar"), update("memref", "address"), read("indices*", "index")),
     text="$value , $memref [ <? $indices* > ] {} : types(memref)",
 )
-_WINDOW = (
-    read("source", "address"),
-    read("offsets*", "index"),
-    read("sizes*", "index"),
-    read("strides*", "index"),
-)
+_WINDOW = (read("source", "address"), *reads("offsets* sizes* strides*", "index"))
 MEMREF.row(
     "reinterpret_cast",
     "a buffer under new offset, sizes and strides",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pto.isa.meaning.simt import memory as meaning
-from pto.isa.row.instr import Attr, Result, read, update, write
+from pto.isa.row.instr import Attr, Result, read, reads, update, write
 from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.simt import element_of, float_has_no_sign, no_wide_ub, same_type, value_in
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
@@ -97,11 +97,7 @@ ATOMIC.row(
     "atomic_cas",
     "old = *ptr; if old == compare: *ptr = value",
     body=meaning.CAS,
-    operands=(
-        update("ptr", "gm or ub pointer"),
-        read("compare", "number"),
-        read("value", "number"),
-    ),
+    operands=(update("ptr", "gm or ub pointer"), *reads("compare value", "number")),
     results=Result("old", "number"),
     attrs=(_STORE_L2, SIGNEDNESS),
     text=f"$ptr , $compare , $value {_CONTROLS}",

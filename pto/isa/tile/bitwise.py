@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import read, scratch, write
+from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import on, rule, same_dtype, same_valid
-from pto.isa.rules.scratch import like
+from pto.isa.rules.scratch import like, work_tile
 from pto.isa.rules.tile import NPU, by_lines, out_of_place, scalar_converts
 from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
 from pto.isa.tile.elementwise_scalar import SCALAR
@@ -108,12 +108,7 @@ _CONVERTED.row(
     "dst = src ^ scalar",
     body=arithmetic.with_scalar(lanes.bit_xor),
     traits=Traits(operator="^"),
-    operands=(
-        read("src"),
-        read("scalar", "scalar"),
-        scratch("tmp!", idle="cpu a5", planned=like("dst")),
-        write("dst"),
-    ),
+    operands=(read("src"), read("scalar", "scalar"), work_tile(like("dst")), write("dst")),
     cxx="TXORS dst src scalar tmp@dst",  # the C++ simulator has one type for both
     cpu=_WITH_I64,
     npu=_INTS,

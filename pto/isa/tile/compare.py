@@ -7,7 +7,7 @@ the mask's element type.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import compare as meaning
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, reads, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
@@ -17,7 +17,7 @@ from pto.isa.rules.rule import (
     same_dtype,
     same_valid_rows,
 )
-from pto.isa.rules.scratch import one_block, rows_like
+from pto.isa.rules.scratch import one_block, rows_like, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -150,13 +150,7 @@ SELECT.row(
     "tsel",
     "dst = src0 where mask else src1",
     body=meaning.SELECT,
-    operands=(
-        read("mask"),
-        read("src0"),
-        read("src1"),
-        scratch("tmp!", idle="cpu a5", planned=one_block("dst")),
-        write("dst"),
-    ),
+    operands=(*reads("mask src0 src1"), work_tile(one_block("dst")), write("dst")),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
@@ -180,9 +174,8 @@ SELECT.row(
     traits=Traits(operator="where"),
     body=meaning.SELECT_SCALAR,
     operands=(
-        read("mask"),
-        read("src"),
-        scratch("tmp!", idle="cpu a5", planned=rows_like("src", 1)),
+        *reads("mask src"),
+        work_tile(rows_like("src", 1)),
         read("scalar", "scalar"),
         write("dst"),
     ),

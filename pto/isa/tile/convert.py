@@ -6,9 +6,9 @@ from math import ceil
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, write
 from pto.isa.rules.rule import Case, compiled, on, rule, unlike
-from pto.isa.rules.scratch import SUMS, of_bytes
+from pto.isa.rules.scratch import SUMS, of_bytes, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -106,7 +106,7 @@ def _most_bytes(case: Case) -> int | None:
     return max(_bytes_for(case, rows, n) or 0 for n in (cols, cols if known else min(cols, 63)))
 
 
-_TMP = scratch("tmp?", idle="cpu a5", planned=of_bytes(SUMS, _most_bytes))
+_TMP = work_tile(of_bytes(SUMS, _most_bytes), "tmp?")
 
 
 @rule("PTO-S020", "expects src and dst to have one shape")

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pto.core.constants import MASK_LEN
 from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Operand, read, scratch, write
+from pto.isa.row.instr import Operand, read, reads, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dtype_in, on, same_dtype, warn
-from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when
+from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -55,10 +55,10 @@ BINARY = tile_family(
 
 def binary_with(planned: Planned) -> tuple[Operand, ...]:
     """Two tiles and a scratch tile of a2a3."""
-    tmp = scratch("tmp!", idle="cpu a5", planned=planned)
-    return (read("src0"), read("src1"), tmp, write("dst"))
+    return (*reads("src0 src1"), work_tile(planned), write("dst"))
 
 
+FLOAT_TILE = work_tile(when(of_floats, like("dst")), "tmp?")  # for powers of floats
 UNARY = tile_family(
     "elementwise unary",
     "dst[i,j] = f(src[i,j]) over dst's valid region",
@@ -159,11 +159,7 @@ BINARY.row(
     "dst = src0 ** src1",
     body=Lane(mathlib.power),
     traits=Traits(operator="**"),
-    operands=(
-        *BINARY.operands[:2],
-        scratch("tmp?", idle="cpu a5", planned=when(of_floats, like("dst"))),
-        BINARY.operands[2],
-    ),
+    operands=(*reads("src0 src1"), FLOAT_TILE, write("dst")),
     phases={"a2a3": "V[S]"},
     generic="src0 src1 dst tmp?",
     attrs=precision("pow"),

@@ -9,7 +9,7 @@ from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t
-from pto.isa.row.instr import PipeBy, read, scratch, write
+from pto.isa.row.instr import PipeBy, read, write
 from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
@@ -20,7 +20,7 @@ from pto.isa.rules.rule import (
     scalar_matches,
     warn,
 )
-from pto.isa.rules.scratch import like, rows_like, when
+from pto.isa.rules.scratch import rows_like, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -41,7 +41,7 @@ from pto.isa.rules.tile import (
     scratch_when,
     tile_family,
 )
-from pto.isa.tile.elementwise import UNARY
+from pto.isa.tile.elementwise import FLOAT_TILE, UNARY
 
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WIDE = "i16 u16 i32 u32 i64 u64"
@@ -50,8 +50,6 @@ _A5 = f"{_INTS} i64 u64 f16 bf16 f32"
 
 _PYTHON = operators("tadds + tsubs - tmuls * tdivs / tmaxs max tmins min trems % tpows **")
 _LOOPED = "i8,u8,i16,u16,i32,u32"  # integers that a2a3 and a5 divide one by one
-_TMP = scratch("tmp!", idle="cpu a5", planned=rows_like("dst", 1))
-_WITH_TMP = (read("src"), read("scalar", "scalar"), _TMP, write("dst"))
 
 SCALAR = tile_family(
     "elementwise scalar",
@@ -145,7 +143,7 @@ SCALAR.row(
     "dst = src - floor(src / scalar) * scalar: the sign of scalar",
     body=Lane(lanes.remainder),
     traits=_PYTHON["trems"],
-    operands=_WITH_TMP,
+    operands=(*SCALAR.operands[:2], work_tile(rows_like("dst", 1)), write("dst")),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(
@@ -176,11 +174,7 @@ SCALAR.row(
     "dst = src ** scalar",
     body=Lane(mathlib.power),
     traits=_PYTHON["tpows"],
-    operands=(
-        *_WITH_TMP[:2],
-        scratch("tmp?", idle="cpu a5", planned=when(of_floats, like("dst"))),
-        _WITH_TMP[3],
-    ),
+    operands=(*SCALAR.operands[:2], FLOAT_TILE, write("dst")),
     phases={"a2a3": "V[S]"},
     generic="src scalar dst tmp?",
     attrs=precision("pow"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import extract
-from pto.isa.row.instr import Attr, PipeBy, read, update, write
+from pto.isa.row.instr import Attr, PipeBy, read, reads, update, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
@@ -46,7 +46,7 @@ from pto.isa.rules.rule import (
 )
 from pto.isa.rules.tile import NPU, library_types, results_apart, tile_family
 
-_AT = (read("indexRow", "index"), read("indexCol", "index"))
+_AT = reads("indexRow indexCol", "index")
 _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
 
 WINDOW = tile_family(
@@ -142,8 +142,7 @@ WINDOW.row(
         read("src"),
         *_AT,
         write("dst"),
-        read("indexRow1?", "index"),
-        read("indexCol1?", "index"),
+        *reads("indexRow1? indexCol1?", "index"),
         write("dst1?"),
         read("preQuantScalar?", "i64"),
         read("fp?"),

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row import types as t
-from pto.isa.row.instr import read, scratch, update, write
+from pto.isa.row.instr import read, reads, update, write
 from pto.isa.rules.rule import dtype_in, on, rule, same_dtype, same_shape, scalar_matches
-from pto.isa.rules.scratch import SUMS, like
+from pto.isa.rules.scratch import SUMS, like, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -196,10 +196,9 @@ DEQUANTISED = tile_family(
     "elementwise fused",
     "two tiles of i32 to one of f16 over dst's valid region",
     operands=(
-        read("src0"),
-        read("src1"),
+        *reads("src0 src1"),
         read("deqScale", "scalar"),
-        scratch("tmp!", idle="cpu a5", planned=like("dst", SUMS)),
+        work_tile(like("dst", SUMS)),
         write("dst"),
     ),
     rules=(

@@ -7,7 +7,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, index, read, scratch, write
+from pto.isa.row.instr import Attr, index, read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
@@ -25,7 +25,7 @@ from pto.isa.rules.rule import (
     same_valid,
     scalar_matches,
 )
-from pto.isa.rules.scratch import like, when
+from pto.isa.rules.scratch import like, when, work_tile
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, tile_family
 
 _PLAIN = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
@@ -119,7 +119,7 @@ GATHER = tile_family(
         write("dst"),
         write("cdst?"),
         index("indices?"),
-        scratch("tmp?", idle="cpu a5", planned=when(_by_index, like("indices"))),
+        work_tile(when(_by_index, like("indices")), "tmp?"),
         read("kValue?", "scalar"),
     ),
     attrs=(

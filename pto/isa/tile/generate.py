@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import generate as meaning
-from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, scratch, write
+from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, write
 from pto.isa.rules.rule import Case, attr_in, compiled, dtype_in, on, rule, scalar_matches
-from pto.isa.rules.scratch import FLOATS, of_bytes
+from pto.isa.rules.scratch import FLOATS, of_bytes, work_tile
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when, tile_family
 
 GENERATE = tile_family(
@@ -38,11 +38,7 @@ GENERATE.row(
     "tci",
     "dst[0,j] = S + j, or S - j when descending",
     body=meaning.RAMP,
-    operands=(
-        read("S", "scalar"),
-        scratch("tmp?", idle="cpu a5", planned=of_bytes(FLOATS, _ramp_bytes)),
-        write("dst"),
-    ),
+    operands=(read("S", "scalar"), work_tile(of_bytes(FLOATS, _ramp_bytes), "tmp?"), write("dst")),
     attrs=Attr("descending", "bool", default=False, meaning="count down from S"),
     a2a3="i16 u16 i32 u32 f16 bf16 f32",
     a5="i16 u16 i32 u32",

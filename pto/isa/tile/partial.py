@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
-from pto.isa.row.instr import read, write
+from pto.isa.row.instr import read, reads, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import dims, dtype_in, on, rule, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, library_types, results_apart, tile_family
@@ -80,14 +80,7 @@ _VALUES, _INDICES = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xi
 PARTIAL_INDICES = tile_family(
     "partial search",
     "the better of two (value, index) pairs, as partial does it",
-    operands=(
-        read("src0"),
-        read("src1"),
-        read("src0Idx"),
-        read("src1Idx"),
-        write("dst"),
-        write("dstIdx"),
-    ),
+    operands=(*reads("src0 src1 src0Idx src1Idx"), write("dst"), write("dstIdx")),
     rules=(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),

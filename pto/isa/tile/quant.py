@@ -168,14 +168,7 @@ _MX_PAIRS = {"f32": _FP8, "f16": f"{_FP8} float4_e2m1x2", "bf16": f"{_FP8} float
 tile_family(
     "quantise",
     "32 elements along a row (grpAxis axis1) or a column (axis0) share one e8m0 exponent",
-    operands=(
-        read("src"),
-        write("dst"),
-        write("exp"),
-        write("max"),
-        write("scaling"),
-        write("exp_zz?"),
-    ),
+    operands=(read("src"), *map(write, ("dst", "exp", "max", "scaling", "exp_zz?"))),
     subject="src",
     rules=_PLACES,  # dst may be flat, or packed by two, so its region is its own
     cost="convert",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
-from pto.isa.row.instr import Attr, PipeBy, Result, index, read, scratch, write
+from pto.isa.row.instr import Attr, PipeBy, Result, index, read, reads, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
@@ -24,7 +24,7 @@ from pto.isa.rules.rule import (
     same_valid,
     same_valid_rows,
 )
-from pto.isa.rules.scratch import like
+from pto.isa.rules.scratch import like, work_tile
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, out_of_place, results_apart, same_form, tile_family
 
 _COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
@@ -169,7 +169,7 @@ def _line(tile: TileType) -> int:
 TRANSPOSE = tile_family(
     "transpose",
     "rows become columns",
-    operands=(read("src"), scratch("tmp!", idle="cpu a5", planned=like("src")), write("dst")),
+    operands=(read("src"), work_tile(like("src")), write("dst")),
     rules=(
         same_dtype("src", "tmp", "dst"),
         item_size("src"),
@@ -240,8 +240,7 @@ CONCAT.row(
     " dstIdx[i,0] = src0Idx[i,0] + src1Idx[i,0]",
     body=rearrange.CONCAT_COUNTED,
     operands=(
-        read("src0"),
-        read("src1"),
+        *reads("src0 src1"),
         index("src0Idx"),
         index("src1Idx"),
         write("dst"),

@@ -24,7 +24,7 @@ from pto.isa.rules.rule import (
     same_valid_cols,
     same_valid_rows,
 )
-from pto.isa.rules.scratch import like, of_rows, when
+from pto.isa.rules.scratch import like, of_rows, when, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
@@ -96,7 +96,7 @@ _ROWS = (
 ROWS = tile_family(
     "row reduction",
     "dst[i,0] = fold over j of src[i,j], over src's valid region",
-    operands=(read("src"), scratch("tmp!", idle="cpu a5", planned=of_rows("src")), write("dst")),
+    operands=(read("src"), work_tile(of_rows("src")), write("dst")),
     subject="src",
     rules=_ROWS,
     cost="row_fold",
@@ -184,12 +184,7 @@ def _row_stages(case: Case) -> int | None:
 ROW_INDICES = tile_family(
     "row search",
     "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
-    operands=(
-        read("src"),
-        scratch("tmp!", idle="cpu a5", planned=like("src")),
-        write("dstVal?"),
-        write("dst"),
-    ),
+    operands=(read("src"), work_tile(like("src")), write("dstVal?"), write("dst")),
     subject="src",
     rules=(
         *_ROWS,

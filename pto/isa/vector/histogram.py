@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.vmi import shape
 from pto.isa.row import types as t
-from pto.isa.row.instr import Result, read
+from pto.isa.row.instr import Result, read, reads
 from pto.isa.rules.rule import dtype_in, rule
 from pto.isa.rules.vector import mask_fits, same_lane_type, same_vreg, shown, vector_family
 
@@ -25,11 +25,7 @@ HISTOGRAM = vector_family(
     "histogram",
     "counts of byte values in the active lanes of src, added to acc",
     scope="",
-    operands=(
-        read("acc", "logical vreg"),
-        read("src", "logical vreg"),
-        read("mask", "logical mask"),
-    ),
+    operands=(*reads("acc src", "logical vreg"), read("mask", "logical mask")),
     results=(Result("result", "logical vreg"),),
     text="$acc , $src , $mask {} : types -> results",
     rules=(same_lane_type("acc", "result"), dtype_in("src", "u8"), _bins, _mask_lanes),
@@ -40,12 +36,7 @@ HISTOGRAM = vector_family(
 HALF_HISTOGRAM = vector_family(
     "half histogram",
     "counts of 128 byte values in the active lanes of source, added to acc",
-    operands=(
-        read("acc", "vreg"),
-        read("source", "vreg"),
-        read("mask", "mask"),
-        read("bin", "i32"),
-    ),
+    operands=(*reads("acc source", "vreg"), read("mask", "mask"), read("bin", "i32")),
     results=(Result("result", "vreg"),),
     text="$acc , $source , $mask , $bin {} : types -> results",
     rules=(same_vreg("acc", "result"), dtype_in("source", "u8"), mask_fits("source", "mask")),

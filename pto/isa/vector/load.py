@@ -9,6 +9,7 @@ from pto.isa.rules.rule import dtype_in, rule
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
+    STRIDES,
     WORDS,
     dist_width,
     mask_fits,
@@ -98,12 +99,7 @@ LOAD.row(
     "block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0,"
     " b < 8",
     body=load.VSLDB,
-    operands=(
-        read("source", "ub buffer"),
-        read("block_stride", "i16"),
-        read("repeat_stride", "i16"),
-        read("mask", "mask"),
-    ),
+    operands=(read("source", "ub buffer"), *STRIDES, read("mask", "mask")),
     results=(Result("result", "vreg"), MOVED_BASE),
     rules=same_base("updated_base", "source"),
     text="$source , $block_stride , $repeat_stride , $mask {} : types -> results",

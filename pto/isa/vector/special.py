@@ -6,7 +6,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.vector import arithmetic, sort, special
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Result, read, write
+from pto.isa.row.instr import Attr, Result, read, reads, write
 from pto.isa.rules.rule import dtype_in, rule, same_dtype, scalar_matches
 from pto.isa.rules.vector import (
     FLOATS,
@@ -67,7 +67,7 @@ FUSED.row(
     "vaxpy",
     "result[i] = alpha * src0[i] + src1[i]",
     body=Lane(arithmetic.axpy),
-    operands=(read("src0", "vreg"), read("src1", "vreg"), read("alpha", "element"), _MASK),
+    operands=(*reads("src0 src1", "vreg"), read("alpha", "element"), _MASK),
     types=FLOATS,
     subject="src0",
     rules=(
@@ -81,7 +81,7 @@ FUSED.row(
     "vmula",
     "result[i] = acc[i] + lhs[i] * rhs[i], rounded once",
     body=Lane(lanes.multiply_add),
-    operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
+    operands=(*reads("acc lhs rhs", "vreg"), _MASK),
     types=f"{HALVES_AND_WORDS} {WIDE_FLOATS}",
     subject="acc",
     rules=(same_vreg("acc", "lhs", "rhs", "result"), mask_fits("acc", "mask")),
@@ -92,7 +92,7 @@ FUSED.row(
     "vmadd",
     "result[i] = acc[i] * lhs[i] + rhs[i], rounded once",
     body=Lane(arithmetic.multiply_into),
-    operands=(read("acc", "vreg"), read("lhs", "vreg"), read("rhs", "vreg"), _MASK),
+    operands=(*reads("acc lhs rhs", "vreg"), _MASK),
     text="$acc , $lhs , $rhs , $mask {} : types -> results",
     types=WIDE_FLOATS,
     subject="acc",
@@ -169,6 +169,7 @@ for _name, (_meaning, _body, _note) in {
         **widths(8, 16, 32),
     )
 
+_TO = write("destination", "ub pointer")
 UB_TO_UB = vector_family(
     "UB to UB",
     "sorts, merges and transposes in UB, from outside a vector scope",
@@ -189,12 +190,7 @@ UB_TO_UB.row(
     "each repeat sorts 32 scores with their indices, descending and stable, into 8-byte records"
     " (score, index)",
     body=sort.VBITSORT,
-    operands=(
-        write("destination", "ub pointer"),
-        read("source", "ub pointer"),
-        read("indices", "ub pointer"),
-        read("repeat_times", "index"),
-    ),
+    operands=(_TO, *reads("source indices", "ub pointer"), read("repeat_times", "index")),
     types=FLOATS,
     rules=(dtype_in("indices", "u32"), _repeat_times),
     notes=(
@@ -205,20 +201,15 @@ UB_TO_UB.row(
     " !pto.ptr<ui32, ub>, index",
     cite=spec(5317),
 )
-_LISTS = ("source0", "source1", "source2", "source3")
+_LISTS = "source0 source1 source2 source3"
 UB_TO_UB.row(
     "vmrgsort4",
     "merge up to 4 lists of 8-byte (score, index) records, each descending, into destination",
     body=sort.VMRGSORT4,
-    operands=(
-        write("destination", "ub pointer"),
-        *(read(name, "ub pointer") for name in _LISTS),
-        read("count", "i64"),
-        read("config", "i64"),
-    ),
+    operands=(_TO, *reads(_LISTS, "ub pointer"), *reads("count config", "i64")),
     types=FLOATS,
     subject="destination",
-    rules=same_dtype(*_LISTS, "destination"),
+    rules=same_dtype(*_LISTS.split(), "destination"),
     aliases="vmrgsort",
     notes=(
         "count holds four 16-bit list lengths in records, list 0 lowest",
@@ -237,11 +228,7 @@ for _name, (_meaning, _body, _plain) in {
         _name,
         f"{_meaning} under a configuration word",
         body=_body,
-        operands=(
-            write("destination", "ub pointer"),
-            read("source", "ub pointer"),
-            read("config", "i64"),
-        ),
+        operands=(_TO, read("source", "ub pointer"), read("config", "i64")),
         rules=same_dtype("source", "destination"),
         notes=(
             f"only the manual has it, and the fields of config are not documented: 0 is {_plain},"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pto.isa.meaning.vector import store
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, index, read, write
+from pto.isa.row.instr import Attr, index, read, reads, write
 from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 from pto.isa.rules.vector import (
     HALVES_AND_WORDS,
     MOVED_BASE,
+    STRIDES,
     WIDEST_MASK,
     bits_of,
     dist_width,
@@ -57,16 +58,12 @@ def _store_mask(case: Case, mask: t.Mask) -> str | None:
     return f"mask is b{mask.granularity}, {why} b{wanted}"
 
 
+_TARGET = (write("destination", "ub buffer"), read("offset", "index"))
 STORE = vector_family(
     "vector store",
     "active lanes of a register written to UB",
     text="$operands {} : types <? -> results >",
-    operands=(
-        read("value", "vreg"),
-        write("destination", "ub buffer"),
-        read("offset", "index"),
-        read("mask", "mask"),
-    ),
+    operands=(read("value", "vreg"), *_TARGET, read("mask", "mask")),
     subject="value",
     cost="reg_store",
 )
@@ -106,13 +103,7 @@ STORE.row(
     "vstsx2",
     "item 2i = low[i], item 2i+1 = high[i], items of dist's width; 512 bytes, mask ignored",
     body=store.VSTSX2,
-    operands=(
-        read("low", "vreg"),
-        read("high", "vreg"),
-        write("destination", "ub buffer"),
-        read("offset", "index"),
-        read("mask", "mask"),
-    ),
+    operands=(*reads("low high", "vreg"), *_TARGET, read("mask", "mask")),
     attrs=Attr("dist", "str", ("INTLV_B8", "INTLV_B16", "INTLV_B32"), required=True),
     text="$low , $high , $destination [ $offset ] , @dist , $mask {} : types",
     subject="low",
@@ -127,13 +118,7 @@ STORE.row(
     "UB block at destination + (repeat_stride + b * block_stride) * 32 B = block b of value"
     " where mask lane b, b < 8",
     body=store.VSSTB,
-    operands=(
-        read("value", "vreg"),
-        write("destination", "ub buffer"),
-        read("block_stride", "i16"),
-        read("repeat_stride", "i16"),
-        read("mask", "mask"),
-    ),
+    operands=(read("value", "vreg"), _TARGET[0], *STRIDES, read("mask", "mask")),
     results=MOVED_BASE,
     rules=same_base("updated_base", "destination"),
     notes=(
@@ -185,7 +170,7 @@ STORE.row(
     "vsst",
     "strided store: the token picks the sub-elements written in each destination block",
     body=store.VSST,
-    operands=(read("value", "vreg"), write("destination", "ub buffer"), read("offset", "index")),
+    operands=(read("value", "vreg"), *_TARGET),
     attrs=Attr(
         "stride",
         "str",
