@@ -17,7 +17,7 @@ from pto.run.jit.emit import fusion
 from pto.run.jit.emit.cube import factors, forwarding
 from pto.run.jit.emit.handle.view import Guarded
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import passes, planes, steps
+from pto.run.jit.emit.tile import masked, passes, steps
 from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel
 
@@ -30,7 +30,7 @@ def _guards(patch: pytest.MonkeyPatch) -> None:
     def host(s: OpContext, condition: str, fast: Callable[[], None], unless: str) -> None:
         s.e.host_fallback(s.op, unless, seldom=True)
 
-    patch.setattr(planes, "guarded", host)
+    patch.setattr(masked, "guarded", host)
 
 
 def _words(patch: pytest.MonkeyPatch) -> None:

@@ -94,8 +94,8 @@ def test_lanes_cached_under_an_address_are_found(monkeypatch: pytest.MonkeyPatch
     """Two accesses at one address under one name: a row of a tile is taken for the tile."""
 
     def by_address(self: StepParameters, ref: Any) -> Any:
-        if not ref.owner:
-            self._places.setdefault(ref.place, str(self.name(ref.pointer, "ptr")))
+        if not ref.private:
+            self._places.setdefault(ref.identity, str(self.name(ref.pointer, "ptr")))
         return plain(self, ref)
 
     plain = StepParameters.ref

@@ -136,7 +136,7 @@ def _uses_of(context: object) -> Words | None:
     """The accesses of one agent by machine address (host arrays may overlap); None: unknown."""
     if not isinstance(context, Context):
         return no_uses()
-    words = context.touches()
+    words = context.logged_accesses()
     return None if words is None else by_machine_address(words.copy(), context)
 
 

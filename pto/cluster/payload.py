@@ -17,7 +17,7 @@ import numpy as np
 from pto.cluster.atomics import Accumulator, accumulators
 from pto.core.intervals import NOTHING, Bytes, Intervals
 from pto.core.memory import aligned_bytes
-from pto.run.jit.runtime.context import TOUCH, Words
+from pto.run.jit.runtime.context import LOG_ENTRY, Words
 from pto.run.launch.arrays import over
 from pto.run.launch.prepared import LaunchGrid, memories_of
 
@@ -104,7 +104,7 @@ def load(grid: LaunchGrid) -> tuple[Payload, list[Bytes]]:
 
 
 def no_uses() -> Words:
-    return np.empty((0, TOUCH), np.int64)
+    return np.empty((0, LOG_ENTRY), np.int64)
 
 
 def _stretches(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

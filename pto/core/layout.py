@@ -7,7 +7,7 @@ a box; the letters of a name say both, N for column by column and Z for row by r
 by column, each box row by row). A layout that is column-major inside is the mirror image of one
 that is row-major inside, ZN(r, c) = NZ(c, r), NN(r, c) = ZZ(c, r), DN(r, c) = ND(c, r), so only
 three orders exist. They are those of pto-isa tile_offsets.hpp. `Frame.axes` holds them as
-(extent, stride) digits of a mixed radix; all code that computes or copies offsets reads them there.
+(extent, stride) modes of a mixed radix; all code that computes or copies offsets reads them there.
 """
 
 from __future__ import annotations
@@ -170,27 +170,27 @@ class ElementOrder(Enum):
     BOX_ROWS = "boxes row by row"
 
 
-REST: Final = 0  # the size of a digit that takes all that is left
+REST: Final = 0  # the extent of a mode that takes all that is left
 
 
-class Digit(NamedTuple):
+class Mode(NamedTuple):
     """One (extent, stride) mode in elements; either may be an int or a symbolic number."""
 
-    size: Any
-    step: Any
+    extent: Any
+    stride: Any
 
 
-Axis = tuple[Digit, ...]  # the digits of a row or column number, the fastest first
+Axis = tuple[Mode, ...]  # the modes of a row or column number, the fastest first
 
 
 def position(axis: Axis, number: Index) -> Index:
     """Element offset of row (or column) `number` along one axis."""
     found: Any = number * 0
-    for digit in axis:
-        if digit.size == REST:
-            return found + number * digit.step
-        found = found + number % digit.size * digit.step
-        number = number // digit.size
+    for mode in axis:
+        if mode.extent == REST:
+            return found + number * mode.stride
+        found = found + number % mode.extent * mode.stride
+        number = number // mode.extent
     return found
 
 
@@ -220,12 +220,12 @@ class Frame:
     @cached_property
     def axes(self) -> tuple[Axis, Axis]:
         """Row axis and column axis: the offset of an element is the sum of its two positions."""
-        h, w, inside = self.h, self.w, Digit(self.w, 1)
+        h, w, inside = self.h, self.w, Mode(self.w, 1)
         if self.order is ElementOrder.PLAIN:
-            return (Digit(REST, self.cols),), (Digit(REST, 1),)
+            return (Mode(REST, self.cols),), (Mode(REST, 1),)
         if self.order is ElementOrder.BOX_COLUMNS:
-            return (Digit(REST, w),), (inside, Digit(REST, self.rows * w))
-        return (Digit(h, w), Digit(REST, h * self.padded_cols)), (inside, Digit(REST, h * w))
+            return (Mode(REST, w),), (inside, Mode(REST, self.rows * w))
+        return (Mode(h, w), Mode(REST, h * self.padded_cols)), (inside, Mode(REST, h * w))
 
     def offset(self, r: Index, c: Index) -> Index:
         if self.mirrored:
@@ -234,15 +234,15 @@ class Frame:
         return position(rows, r) + position(cols, c)
 
     def inverse(self, offset: Index) -> tuple[Index, Index]:
-        """Row and column of an element offset, digit by digit, the slowest first."""
+        """Row and column of an element offset, mode by mode, the slowest first."""
         found = [offset * 0, offset * 0]
-        digits = [
-            (digit.step, n, 1 if k == 0 else axis[0].size)
+        modes = [
+            (mode.stride, n, 1 if k == 0 else axis[0].extent)
             for n, (axis, count) in enumerate(zip(self.axes, (self.rows, self.cols), strict=True))
-            for k, digit in enumerate(axis)
-            if digit.size != 1 and count > (axis[0].size if k else 1)  # the rest are always 0
+            for k, mode in enumerate(axis)
+            if mode.extent != 1 and count > (axis[0].extent if k else 1)  # the rest are always 0
         ]
-        for step, n, weight in sorted(digits, reverse=True):
+        for step, n, weight in sorted(modes, reverse=True):
             found[n] = found[n] + offset // step * weight
             offset = offset % step
         r, c = found

@@ -34,7 +34,7 @@ class Traffic(NamedTuple):
     alike: float = 1.0  # cores that access the same line
 
     @property
-    def memory_bytes(self) -> float:
+    def array_size(self) -> float:
         return self.read + self.written
 
 

@@ -20,14 +20,14 @@ from pto.isa.row.traits import Control
 from pto.plan.buffers import Placement
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.emitter import Emitter
-from pto.run.jit.emit.frame import form_of, room_of
+from pto.run.jit.emit.frame import bytes_of, form_of
 from pto.run.jit.emit.fusion import FusingEmitter
+from pto.run.jit.emit.init_check import InitCheck
+from pto.run.jit.emit.live_in import LiveIn
 from pto.run.jit.emit.names import Names
-from pto.run.jit.emit.reach import Reach
 from pto.run.jit.emit.registry import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
-from pto.run.jit.emit.written import Written
 from pto.run.jit.llvm.text import UnsupportedLowering
 from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.coroutine import Coroutine
@@ -74,7 +74,7 @@ class NativeCompiler(Compiler):
             return super().block(region)
         out, run, weight = StepBlock(), list[Operation](), 0
         for op in region.block.ops:
-            if not self._can_enter(op):
+            if not self._can_compile(op):
                 self._close(out, run)
                 run, weight = [], 0
                 self._on_host(out, op)
@@ -101,22 +101,22 @@ class NativeCompiler(Compiler):
         """A function that can wait, as one compiled region; None if that is impossible."""
         ops = function.regions[0].block.ops
         ops = ops[:-1] if ops and ops[-1].control is Control.RETURN else ops
-        if not any(map(self._can_stop, ops)) or not all(map(self._can_come, ops)):
+        if not any(map(self._can_wait, ops)) or not all(map(self._fits_coroutine, ops)):
             return None
         if sum(map(self._weight, ops)) > _LARGEST:
             return None
-        outer, self._slots, noted = self._slots, {}, self.unit.noted
+        outer, self._slots, noted = self._slots, {}, self.unit.recorded
         try:
             args = [self.slot(a) for a in function.regions[0].block.args]
             region = self._region(ops, waits=True)
             size = len(self._slots)
         except UnsupportedLowering as why:
-            self.unit.left_out(ops[0], str(why))
+            self.unit.count_fallback(ops[0], str(why))
             return None
         finally:
             self._slots = outer
         if not region.is_whole:
-            self.unit.noted = noted
+            self.unit.recorded = noted
             return None
         self.unit.has_coroutines = True
         plain = cache(partial(self._plainly, function))
@@ -138,18 +138,18 @@ class NativeCompiler(Compiler):
         finally:
             self._slots, self._plain = outer
 
-    def _can_stop(self, op: Operation) -> bool:
+    def _can_wait(self, op: Operation) -> bool:
         """True if an operation, or one inside it, waits for another agent."""
         inner = self._inside(op)
-        return (isinstance(op.body, Do) and op.body.blocks) or any(map(self._can_stop, inner))
+        return (isinstance(op.body, Do) and op.body.blocks) or any(map(self._can_wait, inner))
 
-    def _can_come(self, op: Operation) -> bool:
+    def _fits_coroutine(self, op: Operation) -> bool:
         """True if an operation is supported in a coroutine."""
-        if self._can_enter(op) or op.is_terminator:
+        if self._can_compile(op) or op.is_terminator:
             return True
         if op.control is not None:
-            fine = op.control in STRUCTURES and not any(looks(inner) for inner in op.walk())
-            return fine and all(map(self._can_come, self._inside(op)))
+            simple = op.control in STRUCTURES and not any(looks(inner) for inner in op.walk())
+            return simple and all(map(self._fits_coroutine, self._inside(op)))
         body = op.body
         return isinstance(body, Do) and not (op.regions or body.binds or body.looks)
 
@@ -175,7 +175,7 @@ class NativeCompiler(Compiler):
         if op.control is not None or len(out.steps) == n:
             return
         why = why or _why_not(op)
-        self.unit.left_out(op, why)
+        self.unit.count_fallback(op, why)
         step, key = out.steps[n], (op.name, why)
 
         def counted(core: Core, regs: Regs) -> Any:
@@ -190,23 +190,23 @@ class NativeCompiler(Compiler):
 
     def _region(self, ops: list[Operation], *, waits: bool = False) -> CompiledRegion:
         """One compiled region; raises UnsupportedLowering if there is no lowering."""
-        noted = self.unit.noted
+        noted = self.unit.recorded
         inner = [op for outer in ops for op in self._reached(outer)]
         names = [] if self.checks else _repeated(inner)
         inner = [*names, *inner]
         ins, outs = _live_values(ops, inner, self._arguments(inner))
         emitter, name = FusingEmitter(self.unit, self, waits=waits), self.unit.new_name()
-        emitter.watch = Written(emitter) if self.checks else None
-        emitter.reach = Reach(emitter, self.unit.needs)
-        emitter.prepare_cells(inner)
+        emitter.init_check = InitCheck(emitter) if self.checks else None
+        emitter.live_in = LiveIn(emitter, self.unit.needs)
+        emitter.allocate_stack_slots(inner)
         try:
-            before = _come_in(emitter, ins, outs)
-            sizes = _lift(emitter, inner)
+            before = _load_arguments(emitter, ins, outs)
+            sizes = _hoist_sizes(emitter, inner)
             emitter.operations([*names, *ops])
-            after = _go_out(emitter, outs, sum(form.nbytes for _, form, _ in before))
-            kept = _keep(emitter, before)
+            after = _store_results(emitter, outs, sum(form.nbytes for _, form, _ in before))
+            kept = _store_regions(emitter, before)
         except UnsupportedLowering:
-            self.unit.noted = noted
+            self.unit.recorded = noted
             raise
         self.unit.add(name, emitter.finish_coroutine(name) if waits else emitter.finish(name))
         self._reserve(inner)
@@ -267,22 +267,22 @@ class NativeCompiler(Compiler):
 
     # ---- supported operations
 
-    def _can_enter(self, op: Operation) -> bool:
+    def _can_compile(self, op: Operation) -> bool:
         """True if nothing inside an operation can wait, and the operation has a lowering."""
         found = self._waits.get(id(op))
         if found is None:
             self._waits[id(op)] = False  # a recursive call has no lowering
-            found = self._waits[id(op)] = self._enterable(op)
+            found = self._waits[id(op)] = self._is_compilable(op)
         return found
 
-    def _enterable(self, op: Operation) -> bool:
+    def _is_compilable(self, op: Operation) -> bool:
         if self.launched(op) is not None:
             return True
         if op.control is not None:
             if op.control not in STRUCTURES or any(looks(inner) for inner in op.walk()):
                 return False
             inner = self._inside(op)
-            if not all(self._can_enter(o) or o.is_terminator for o in inner):
+            if not all(self._can_compile(o) or o.is_terminator for o in inner):
                 return False
             return self._weight(op) <= _LARGEST
         body = op.body
@@ -336,20 +336,22 @@ def _is_work(op: Operation) -> bool:
     return emitter_of(op) is not None and not is_cheap(op)
 
 
-def _come_in(emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]) -> list[Crossing]:
+def _load_arguments(
+    emitter: Emitter, ins: Sequence[Value], outs: Sequence[Value]
+) -> list[Crossing]:
     """Load live-in values from the argument buffer; space for results follows them."""
     found: list[Crossing] = []
-    emitter.leaving = {id(value) for value in outs}
+    emitter.live_out = {id(value) for value in outs}
     for value in ins:
         form = form_of(value.type)
         emitter.bind(value, emitter.get(form, emitter.reserved))
         found.append((value, form, emitter.reserved))
         emitter.reserved += form.nbytes
-    emitter.reserved += sum(room_of(v.type) for v in outs)
+    emitter.reserved += sum(bytes_of(v.type) for v in outs)
     return found
 
 
-def _lift(emitter: Emitter, inner: Sequence[Operation]) -> list[tuple[Lowered, int, int]]:
+def _hoist_sizes(emitter: Emitter, inner: Sequence[Operation]) -> list[tuple[Lowered, int, int]]:
     """Constants that are only array sizes or loop bounds are loaded from the argument buffer, so
     that other sizes share compiled code: representation, offset, value."""
     found: list[tuple[Lowered, int, int]] = []
@@ -358,26 +360,26 @@ def _lift(emitter: Emitter, inner: Sequence[Operation]) -> list[tuple[Lowered, i
         if value is None or not _is_size(op.results[0]):
             continue
         form = form_of(op.results[0].type)
-        emitter.lifted[id(op)] = emitter.get(form, emitter.reserved)
+        emitter.hoisted[id(op)] = emitter.get(form, emitter.reserved)
         found.append((form, emitter.reserved, value))
         emitter.reserved += form.nbytes
     return found
 
 
-def _go_out(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
+def _store_results(emitter: Emitter, outs: Sequence[Value], at: int) -> list[Crossing]:
     """Store results in the argument buffer, in their final representation."""
     found: list[Crossing] = []
     for value in outs:
-        native, room = emitter.value(value), room_of(value.type)
+        native, room = emitter.value(value), bytes_of(value.type)
         emitter.put(native, at)
         found.append((value, native.renamed([""] * len(native.names)), at))
         at += room
     return found
 
 
-def _keep(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
+def _store_regions(emitter: Emitter, before: Sequence[Crossing]) -> list[Crossing]:
     """Live-in tiles with a valid region that may have been set."""
-    kept = [crossing for crossing in before if id(crossing[0]) in emitter.cells]
+    kept = [crossing for crossing in before if id(crossing[0]) in emitter.stack_slots]
     for value, _, at in kept:
         emitter.put(emitter.value(value), at)
     return kept

@@ -58,12 +58,12 @@ ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "jit"
 _RUN: Final = ("PTO_ENGINE", "PTO_CHECK_READS", "PTO_CHECKS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
 # The environment itself, if Python exposes it: `environ.get` takes thirty times as long.
-SAID: Final[Any] = vars(environ).get("_data", environ)
+ENVIRONMENT: Final[Any] = vars(environ).get("_data", environ)
 
 
 def variable(name: str) -> Any:
     """The key of a variable in SAID."""
-    return name if SAID is environ else environ.encodekey(name)
+    return name if ENVIRONMENT is environ else environ.encodekey(name)
 
 
 _NAMES: Final = tuple(map(variable, (*_RUN, *SIZE_VARIABLES.values())))
@@ -72,7 +72,7 @@ _NAMES: Final = tuple(map(variable, (*_RUN, *SIZE_VARIABLES.values())))
 def switches() -> list[Any]:
     """The settings that decide how a call is made: a `with` block, the environment."""
     where = selected_cluster.get()
-    return [where if isinstance(where, str) else where is None, *map(SAID.get, _NAMES)]
+    return [where if isinstance(where, str) else where is None, *map(ENVIRONMENT.get, _NAMES)]
 
 
 def chosen_engine(option: str | None = None) -> str:

@@ -231,11 +231,11 @@ class PreparedKernel:
     ) -> list[Agent]:
         """Make the agents of one block, or reuse `idle` ones of a finished block."""
         place, again = self._placement, iter(idle)
-        spoilt = any(core.is_spoilt for core in idle)
-        if idle and not spoilt:
+        dirty = any(core.is_dirty for core in idle)
+        if idle and not dirty:
             cluster.take_queues(idle[0].cluster)
         for core in idle:
-            core.renew(cluster, spoilt)
+            core.renew(cluster, dirty)
         found = [
             (
                 next(again, None)

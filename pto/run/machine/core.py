@@ -190,31 +190,31 @@ class Core:
     @property
     def may_rest(self) -> bool:
         """True if this agent holds nothing of its launch, so that another launch can use it."""
-        return not (self.is_spoilt or self.native.global_rings)
+        return not (self.is_dirty or self.native.global_rings)
 
     def rest(self) -> None:
         """Drop all references to arguments of the launch that has ended."""
         self.cluster.ahead = self.cluster.say = self.printed.say = None
         self.device = self.cluster.device = None
-        self.native.forget()
+        self.native.release_arrays()
 
     @property
-    def is_spoilt(self) -> bool:
+    def is_dirty(self) -> bool:
         """True if a buffer of the core may hold data of the last block."""
-        return self.native is None or self.native.spoilt
+        return self.native is None or self.native.dirty
 
-    def renew(self, cluster: Cluster, spoilt: bool) -> None:
-        """Reset for another block. If not `spoilt`, compiled code clears only what it wrote."""
+    def renew(self, cluster: Cluster, dirty: bool) -> None:
+        """Reset for another block. If not `dirty`, compiled code clears only what it wrote."""
         self.reuse_for(cluster)
         self._forget()
         self.printed.clear()
         self.progress = 0
-        for memory in self._buffers.values() if spoilt else ():
+        for memory in self._buffers.values() if dirty else ():
             memory.data[:] = 0
         if self.native is not None:
-            if not spoilt:
+            if not dirty:
                 self.native.clear()
-            self.native.renew(spoilt)
+            self.native.renew(dirty)
 
     def at_block(self, block: int) -> None:
         """Record that compiled code has reached this block."""

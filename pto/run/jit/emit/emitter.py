@@ -34,12 +34,12 @@ from pto.run.jit.llvm.text import (
 )
 from pto.run.jit.runtime.context import (
     CALL,
-    DUE,
     FAILED,
     FINE,
     LOG,
-    LOOK,
-    MANY,
+    OVERFLOW,
+    POLL,
+    POLL_FLAG,
     SCRATCH_BUFFER,
     TABLE,
     Action,
@@ -52,9 +52,9 @@ from pto.verify.operation import constant
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.cube.forwarding import ForwardedCopy
-    from pto.run.jit.emit.reach import Reach
+    from pto.run.jit.emit.init_check import InitCheck
+    from pto.run.jit.emit.live_in import LiveIn
     from pto.run.jit.emit.unit import Unit
-    from pto.run.jit.emit.written import Written
 
 _T = TypeVar("_T")
 _DEPTH: Final = 16  # calls inside calls that are written in place
@@ -72,36 +72,36 @@ class Emitter:
         self.compiler = compiler
         self.env: dict[int, Lowered] = {}
         # constants loaded from the argument buffer, by operation
-        self.lifted: dict[int, Lowered] = {}
+        self.hoisted: dict[int, Lowered] = {}
         # stack slots of tiles with an address or region that is set
-        self.cells: dict[int, str] = {}
+        self.stack_slots: dict[int, str] = {}
         self.host_calls: list[Action] = []
         self.reserved = 0  # bytes of the argument buffer for live-in and live-out values
-        self.area = 0  # bytes after them for host fallbacks
-        self.leaving: set[int] = set()  # results that operations after the region use
+        self.fallback_bytes = 0  # bytes after them for host fallbacks
+        self.live_out: set[int] = set()  # results that operations after the region use
         self.depth = 0  # of calls written in place
-        self.watch: Written | None = None
-        self.reach: Reach | None = None
-        self.owners: dict[int, int] = {}  # of tiles that few use: `fusion.py`
+        self.init_check: InitCheck | None = None
+        self.live_in: LiveIn | None = None
+        self.privates: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
         self._moving = set[int]()  # tiles that get another place
         self._bases, self._words = dict[str, str](), dict[int, str]()
 
-    def prepare_cells(self, ops: Sequence[Operation]) -> None:
+    def allocate_stack_slots(self, ops: Sequence[Operation]) -> None:
         """Allocate stack slots for tiles with an address or region that is set: every use loads the
         last one."""
         once = set_once(ops)
         for op in ops:
             bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else ()
             for value in op.operands[: id(op) not in once] if op.body is SET_VALID else bound:
-                self.cells[id(value)] = self.text.stack("{i64, i64, i64}")
+                self.stack_slots[id(value)] = self.text.stack("{i64, i64, i64}")
             self._moving |= {id(value) for value in bound}
 
     def value(self, value: Value) -> Lowered:
         found = self.env.get(id(value))
         if found is None:
             raise UnsupportedLowering("a value that only the other side of the core has")
-        cell = self.cells.get(id(value))
+        cell = self.stack_slots.get(id(value))
         if cell is None or not isinstance(found, TileDesc):
             return found
         now = [self.text.load(I64, self.text.at(cell, n), 8) for n in (0, 8, 16)]
@@ -109,7 +109,7 @@ class Emitter:
 
     def bind(self, value: Value, native: Lowered) -> None:
         self.env[id(value)] = native
-        cell = self.cells.get(id(value))
+        cell = self.stack_slots.get(id(value))
         unsupported_if(
             cell is not None and not isinstance(native, TileDesc),
             "the valid region of a handle is set",
@@ -151,10 +151,10 @@ class Emitter:
 
     def inside(self, memory: Val, address: Val, nbytes: Val) -> str:
         """True if a byte range lies inside a memory."""
-        fine = self._inside(memory, address, nbytes)
-        if self.watch is not None:
-            self.watch.access(memory, address, nbytes)
-        return fine
+        guard = self._inside(memory, address, nbytes)
+        if self.init_check is not None:
+            self.init_check.access(memory, address, nbytes)
+        return guard
 
     def _inside(self, memory: Val, address: Val, nbytes: Val) -> str:
         x, size = self.text, self.size(memory)
@@ -204,12 +204,12 @@ class Emitter:
         if op.control in STRUCTURES and launched is None:
             STRUCTURES[op.control](self, op)
             return
-        if id(op) in self.lifted:
-            self.bind(op.results[0], self.lifted[id(op)])
+        if id(op) in self.hoisted:
+            self.bind(op.results[0], self.hoisted[id(op)])
             return
         self._operation(op, emitter_of(op) if launched is None else KINDS[type(launched)])
-        if self.reach is not None:
-            self.reach.operation(op)
+        if self.live_in is not None:
+            self.live_in.operation(op)
 
     def _operation(self, op: Operation, emit: Emit | None) -> None:
         reason = "no emitter"
@@ -223,18 +223,18 @@ class Emitter:
                 for value, native in zip(op.results, results, strict=True):
                     self.bind(value, native)
                 return
-        self.unit.left_out(op, reason)
+        self.unit.count_fallback(op, reason)
         for value, native in zip(op.results, self.host_fallback(op, reason), strict=True):
             self.bind(value, native)
 
     def _emitted(self, op: Operation, emit: Emit) -> Sequence[Lowered]:
-        if self.watch is not None:
-            self.watch.before(op)
+        if self.init_check is not None:
+            self.init_check.before(op)
         spot = OpContext(self, op)
         require_regions(spot)
         results = emit(spot)
-        if self.watch is not None:
-            self.watch.after(op)
+        if self.init_check is not None:
+            self.init_check.after(op)
         return results
 
     def case(self, op: Operation) -> Case:
@@ -255,7 +255,7 @@ class Emitter:
             if not seldom:
                 self.unit.ordered = True
             elif self.unit.needs.logs:  # more uses than were written down
-                self.text.store(I64, MANY, self.word(LOG), 8)
+                self.text.store(I64, OVERFLOW, self.word(LOG), 8)
         waits = isinstance(op.body, Do) and op.body.blocks
         forms = [fallback_form(r.type, plain=waits) for r in op.results]
         ins = self._passed(values)
@@ -281,7 +281,7 @@ class Emitter:
         self, action: Action, nbytes: int = 0, *, waits: bool = False, again: str = ""
     ) -> None:
         """Call Python, with this many bytes of the argument buffer."""
-        self.area = max(self.area, nbytes)
+        self.fallback_bytes = max(self.fallback_bytes, nbytes)
         x, number = self.text, len(self.host_calls)
         self.host_calls.append(action)
         go, hold = x.fresh("go"), x.fresh("hold")
@@ -296,15 +296,15 @@ class Emitter:
         if waits:
             coroutine.suspend_unless(x, x.compare("eq", status, FINE, I32), again)
 
-    def look_up(self) -> None:
+    def poll(self) -> None:
         """Poll between two iterations of a loop: Python runs if the timer has set the flag."""
         x, rest, go = self.text, self.text.fresh("rest"), self.text.fresh("turn")
-        due = x.load_flag(self.word(DUE))
+        due = x.load_flag(self.word(POLL_FLAG))
         x.branch(x.new(f"icmp ne i64 {due}, 0"), rest, go, _COLD)
         x.label(rest)
         # its effects are invisible to this code, so that loaded values stay valid
         effect = "nounwind memory(inaccessiblemem: readwrite)"
-        status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {LOOK}) {effect}")
+        status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {POLL}) {effect}")
         x.branch(x.new(f"icmp ne i32 {status}, 0"), "failed", go, _COLD)
         x.label(go)
 

@@ -40,7 +40,7 @@ def form_of(type: t.Type) -> Lowered:
     return (form and form(type)) or Handle(("",))
 
 
-def room_of(type: t.Type) -> int:
+def bytes_of(type: t.Type) -> int:
     """Bytes in the argument buffer for a value of a type, whatever its representation is."""
     longest = 8 * type.lanes if isinstance(type, t.LogicalVReg | t.LogicalMask) else _PLACE
     return max(form_of(type).nbytes, longest)

@@ -15,16 +15,11 @@ from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.meaning.tile.rearrange import RESHAPE
-from pto.run.jit.emit.cube.forwarding import (
-    can_forward,
-    fills_factor,
-    forwardable,
-    forwarded_copy,
-)
+from pto.run.jit.emit.cube.forwarding import can_forward, fills_factor, forwardable, forwarded_copy
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.operation import OpContext, require_regions
 from pto.run.jit.emit.registry import touches_no_tile
-from pto.run.jit.emit.tile import boxes, steps, strips
+from pto.run.jit.emit.tile import steps, strided, strips
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.group import Group, Prepared, Statement
 from pto.run.jit.llvm.text import Text, UnsupportedLowering
@@ -64,31 +59,31 @@ class FusingEmitter(Emitter):
 
     def __init__(self, unit: Unit, compiler: NativeCompiler, *, waits: bool = False) -> None:
         super().__init__(unit, compiler, waits=waits)
-        self.own: dict[int, int] = {}  # tiles that only some instructions use, numbered
+        self.private: dict[int, int] = {}  # tiles that only some instructions use, numbered
 
     def operations(self, ops: Sequence[Operation]) -> None:
-        if self.watch is not None or len(ops) > _LARGE:
+        if self.init_check is not None or len(ops) > _LARGE:
             super().operations(ops)
             return
-        held: PendingGroup | None = None
+        pending: PendingGroup | None = None
         multiplies = any(inner.body is PRODUCT for op in ops for inner in op.walk())
         for n, op in enumerate(ops):
             if touches_no_tile(op) or self._only_names(op):
                 self.operation(op)
-            elif multiplies and forwardable(op) and self._forward(ops, n, quiet=held is not None):
+            elif multiplies and forwardable(op) and self._forward(ops, n, quiet=bool(pending)):
                 pass
             elif (
                 _may(op)
                 and not (multiplies and fills_factor(op))
-                and (held is not None or _goes_on(ops, n))
+                and (pending is not None or _goes_on(ops, n))
             ):
-                held = self._joined(held, ops, n)
+                pending = self._joined(pending, ops, n)
             else:
-                self._write(held)
-                held = None
+                self._write(pending)
+                pending = None
                 if not (multiplies and forwardable(op) and self._forward(ops, n)):
                     self._other(op)
-        self._write(held)
+        self._write(pending)
 
     def _other(self, op: Operation) -> None:
         """Emit an instruction that is not fused."""
@@ -117,8 +112,8 @@ class FusingEmitter(Emitter):
         made[0].commit()
         self.forwarded[id(tile)] = made[1]
         self.unit.forwarded.append(op.name)
-        if self.reach is not None:
-            self.reach.operation(op)
+        if self.live_in is not None:
+            self.live_in.operation(op)
         return True
 
     def _described(
@@ -147,35 +142,37 @@ class FusingEmitter(Emitter):
 
     def _only_names(self, op: Operation) -> bool:
         """True if it sets the region of a tile before any use of the tile."""
-        return op.body is SET_VALID and id(op.operands[0]) not in self.cells
+        return op.body is SET_VALID and id(op.operands[0]) not in self.stack_slots
 
     def _joined(
-        self, held: PendingGroup | None, ops: Sequence[Operation], n: int
+        self, pending: PendingGroup | None, ops: Sequence[Operation], n: int
     ) -> PendingGroup | None:
         """The pending group with one more instruction; a new group or None if the pending one was
         emitted."""
         op = ops[n]
         self._own(ops, n)
-        self.owners = {id(self.env.get(id(v))): self.own.get(id(_base(v)), 0) for v in op.operands}
-        made, self.owners = self._described(op, steps.statement), {}
-        if held is not None and not self._takes(held, made):
-            if self._comes_first(held, op, made):
-                return held
-            self._write(held)
-            held = None
+        self.privates = {
+            id(self.env.get(id(v))): self.private.get(id(_base(v)), 0) for v in op.operands
+        }
+        made, self.privates = self._described(op, steps.statement), {}
+        if pending is not None and not self._takes(pending, made):
+            if self._comes_first(pending, op, made):
+                return pending
+            self._write(pending)
+            pending = None
             made = made if _goes_on(ops, n) else None
-        if held is None:
-            held = None if made is None else PendingGroup(Group(*made[1].size), ops)
-            if held is None or not self._takes(held, made):
+        if pending is None:
+            pending = None if made is None else PendingGroup(Group(*made[1].size), ops)
+            if pending is None or not self._takes(pending, made):
                 self.operation(op)
                 return None
-        self._add(held, op)
-        return held
+        self._add(pending, op)
+        return pending
 
-    def _add(self, held: PendingGroup, op: Operation) -> None:
-        held.ops.append(op)
-        if self.reach is not None:
-            self.reach.operation(op)
+    def _add(self, pending: PendingGroup, op: Operation) -> None:
+        pending.ops.append(op)
+        if self.live_in is not None:
+            self.live_in.operation(op)
 
     def _own(self, ops: Sequence[Operation], n: int) -> None:
         """Number a tile that this instruction writes, if all its users are in this block and can be
@@ -185,7 +182,7 @@ class FusingEmitter(Emitter):
         if not self.forwards or base is None or not self.compiler.names.is_alone(base):
             return
         if self._uses(base, ops) == self._all_uses(base, ops) and _only_writes(ops[n], base):
-            self.own.setdefault(id(base), len(self.own) + 1)
+            self.private.setdefault(id(base), len(self.private) + 1)
 
     def _uses(self, base: Value, ops: Sequence[Operation]) -> int:
         """The number of uses of a tile, by any name, in instructions that can be fused."""
@@ -196,51 +193,55 @@ class FusingEmitter(Emitter):
         names = [base]
         for name in names:
             names += [op.results[0] for op in name.uses if op.body is RESHAPE]
-        if any(id(v) in self.cells for v in names):
+        if any(id(v) in self.stack_slots for v in names):
             return -1
         sets = sum(op.body is SET_VALID and _base(op.operands[0]) is base for op in ops)
         return sum(op.body is not RESHAPE for v in names for op in v.uses) - sets
 
-    def _takes(self, held: PendingGroup, made: _Made) -> bool:
+    def _takes(self, pending: PendingGroup, made: _Made) -> bool:
         """True if a statement is one more step of a group."""
-        group = None if made is None else held.group.joined(self.text, made[1])
+        group = None if made is None else pending.group.joined(self.text, made[1])
         if made is None or group is None:
             return False
         made[0].commit()
-        held.group = group
+        pending.group = group
         return True
 
-    def _comes_first(self, held: PendingGroup, op: Operation, made: _Made) -> bool:
+    def _comes_first(self, pending: PendingGroup, op: Operation, made: _Made) -> bool:
         """True for a load that runs before the pending group, or whose row the group reads at its
         source: the group does not use its tile, shares no bytes with it, and stores nothing."""
         value = op.operand("dst") if op.body is move.LOAD else None
         tile = None if value is None else self.env.get(id(value))
         if value is None or not isinstance(tile, TileDesc) or not isinstance(tile.address, int):
             return False
-        if id(value) in self.cells or _is_used(value, held) or not held.group.leaves_alone(tile):
+        if (
+            id(value) in self.stack_slots
+            or _is_used(value, pending)
+            or not pending.group.leaves_alone(tile)
+        ):
             return False
-        number = self.own.get(id(_base(value)))
-        if made is None or number is None or not _is_row(made[1], held.group):
+        number = self.private.get(id(_base(value)))
+        if made is None or number is None or not _is_row(made[1], pending.group):
             self.operation(op)
             return True
         made[0].commit()
-        (source,) = made[1].step.refs
-        row = source.laid(source.field._replace(rows=boxes.line(0)))
-        held.rows[number] = (op, row, made[1].fine)
-        self._add(held, op)
+        (source,) = made[1].step.reads
+        row = source.with_layout(source.layout._replace(rows=strided.axis(0)))
+        pending.rows[number] = (op, row, made[1].guard)
+        self._add(pending, op)
         return True
 
-    def _write(self, held: PendingGroup | None) -> None:
+    def _write(self, pending: PendingGroup | None) -> None:
         """Emit the pending group."""
-        if held is None:
+        if pending is None:
             return
-        found = self._call(held) if len(held.group.steps) > 1 else None
+        found = self._call(pending) if len(pending.group.steps) > 1 else None
         if found is None:
-            for op in held.ops:
+            for op in pending.ops:
                 self._alone(op)
             return
-        x, (call, fine, loads) = self.text, found
-        self.unit.groups.append(tuple(op.name for op in held.ops if op not in loads))
+        x, (call, guard, loads) = self.text, found
+        self.unit.groups.append(tuple(op.name for op in pending.ops if op not in loads))
 
         def together() -> None:
             for op in loads:
@@ -248,27 +249,27 @@ class FusingEmitter(Emitter):
             x.do(call)
 
         def apart() -> None:
-            for op in held.ops:
+            for op in pending.ops:
                 self.host_fallback(op, _UNLESS, seldom=True)
 
-        x.when(fine, together, apart)
+        x.when(guard, together, apart)
 
-    def _call(self, held: PendingGroup) -> tuple[str, str, list[Operation]] | None:
+    def _call(self, pending: PendingGroup) -> tuple[str, str, list[Operation]] | None:
         """The call of the function of a group, its condition, and loads that run before it; None if
         there is no function."""
         x, unit = self.text, self.unit
-        here = self._own_here(held)
-        group, loads = held.group.placed(here), list[Operation]()
-        for number, (op, ref, fine) in held.rows.items():
+        here = self._own_here(pending)
+        group, loads = pending.group.placed(here), list[Operation]()
+        for number, (op, ref, guard) in pending.rows.items():
             if number in here:
-                group = group.reading(x, number, ref, fine)
+                group = group.reading(x, number, ref, guard)
             else:
                 loads.append(op)
         if group.overlaps():
             return None
         flat = strips.is_flat(group.steps, group.cols)
         rows, cols = (1, x.mul(group.rows, group.cols)) if flat else group.size
-        private = any(ref.owner for ref in group.refs)
+        private = any(ref.private for ref in group.refs)
         given = strips.StepParameters(*([("ptr", self.scratch())] if private else []))
         rows, cols = given.name(rows), given.name(cols)
         inner = [given.step(step) for step in group.steps]
@@ -287,24 +288,26 @@ class FusingEmitter(Emitter):
             name = unit.shared(key, make)
         except UnsupportedLowering:
             return None
-        return f"call void {name}({given.listed})", group.fine, loads
+        return f"call void {name}({given.listed})", group.guard, loads
 
-    def _own_here(self, held: PendingGroup) -> set[int]:
+    def _own_here(self, pending: PendingGroup) -> set[int]:
         """The numbers of tiles that only the pending group uses; they need no memory."""
-        if not isinstance(held.group.cols, int):
+        if not isinstance(pending.group.cols, int):
             return set()
-        bases = {id(b): b for op in held.ops for b in map(_base, op.operands)}
+        bases = {id(b): b for op in pending.ops for b in map(_base, op.operands)}
         return {
-            self.own[n]
+            self.private[n]
             for n, base in bases.items()
-            if n in self.own and held.group.is_plain(self.own[n]) and self._ends(base, held)
+            if n in self.private
+            and pending.group.is_plain(self.private[n])
+            and self._ends(base, pending)
         }
 
-    def _ends(self, base: Value, held: PendingGroup) -> bool:
+    def _ends(self, base: Value, pending: PendingGroup) -> bool:
         """True if the pending group fully writes a tile before it reads it, and the next user does
         so too. In a loop, the first user comes after the last."""
-        uses = [op for op in held.all if _may(op) and any(_base(v) is base for v in op.operands)]
-        ids = {id(op) for op in held.ops}
+        uses = [op for op in pending.all if _may(op) and any(_base(v) is base for v in op.operands)]
+        ids = {id(op) for op in pending.ops}
         inside = [n for n, op in enumerate(uses) if id(op) in ids]
         first, after = uses[inside[0]], uses[(inside[-1] + 1) % len(uses)]
         if len(inside) == len(uses):
@@ -315,9 +318,9 @@ class FusingEmitter(Emitter):
 
     def _alone(self, op: Operation) -> None:
         """Emit one instruction of a pending group by itself."""
-        reach, self.reach = self.reach, None
+        reach, self.live_in = self.live_in, None
         self.operation(op)
-        self.reach = reach
+        self.live_in = reach
 
 
 def _base(value: Value) -> Value:
@@ -327,14 +330,14 @@ def _base(value: Value) -> Value:
 
 def _is_row(found: Statement, group: Group) -> bool:
     """True for a copy of one row of the columns of a group."""
-    lines = all(ref.field.cols == boxes.line(1) for ref in found.step.all)
+    lines = all(ref.layout.cols == strided.axis(1) for ref in found.step.accesses)
     return lines and found.size == (1, group.cols)
 
 
-def _is_used(value: Value, held: PendingGroup) -> bool:
+def _is_used(value: Value, pending: PendingGroup) -> bool:
     """True if an instruction of the pending group uses a tile, by any name."""
     base = _base(value)
-    return any(_base(v) is base for op in held.ops for v in op.operands)
+    return any(_base(v) is base for op in pending.ops for v in op.operands)
 
 
 def _only_writes(op: Operation, base: Value) -> bool:

@@ -91,17 +91,17 @@ class OpContext:
     def register_at(self, name: str, n: int = 0) -> str:
         return self.x.at(self.e.word(REGISTERS), register_offset(name) + 8 * n)
 
-    def pointer(self, memory: Val, address: Val, *, noted: bool = False) -> str:
+    def pointer(self, memory: Val, address: Val, *, logged: bool = False) -> str:
         """A machine address. Accesses to global memory that are not `noted` make blocks run in
         order."""
-        if not isinstance(memory, int) and not noted:
+        if not isinstance(memory, int) and not logged:
             self.e.unit.ordered = True
         return self.x.at(self.e.base(memory), address)
 
 
 def require_regions(s: OpContext) -> None:
     """Where they differ the reference step says so."""
-    x, fine = s.x, "true"
+    x, guard = s.x, "true"
     for rule, names in open_regions(s.case):
         tiles: list[TileDesc] = [s.need(TileDesc, name) for name in names]
         for (tile, last), axis in product(pairwise(tiles), rule.axes):
@@ -109,8 +109,8 @@ def require_regions(s: OpContext) -> None:
                 x.mul(each.valid[axis], each.type.dtype.values_per_item if axis else 1)
                 for each in (tile, last)
             )
-            fine = x.both(fine, x.compare("eq", first, second))
-    s.fault_unless(fine)
+            guard = x.both(guard, x.compare("eq", first, second))
+    s.fault_unless(guard)
 
 
 def set_once(ops: Sequence[Operation]) -> set[int]:

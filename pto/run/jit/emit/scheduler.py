@@ -10,9 +10,9 @@ from pto.run.jit.runtime.context import (
     CALL,
     DIRTY,
     DONE,
-    DUE,
-    LOOK,
     PASSED,
+    POLL,
+    POLL_FLAG,
     RUNS,
     STATUS,
 )
@@ -49,7 +49,7 @@ def _turns() -> str:
 
     def look() -> None:
         call = x.load("ptr", x.at(first, 8 * CALL), 8)
-        status = x.new(f"call i32 {call}(ptr {first}, i32 {LOOK})")
+        status = x.new(f"call i32 {call}(ptr {first}, i32 {POLL})")
         x.leave_unless(x.compare("eq", status, 0, "i32"), broken)
 
     def broken() -> None:
@@ -72,7 +72,7 @@ def _turns() -> str:
 
         x.when(x.compare("eq", word(context, STATUS), RUNS), resume)
 
-    due = x.load_flag(x.load("ptr", x.at(first, 8 * DUE), 8))
+    due = x.load_flag(x.load("ptr", x.at(first, 8 * POLL_FLAG), 8))
     x.when(x.compare("ne", due, 0), look)
     x.loop("%p2", 1, agent)
     both = x.new(f"and i64 {x.load(I64, moved, 8)}, {x.load(I64, left, 8)}")

@@ -19,20 +19,20 @@ from pto.run.jit.runtime.context import (
     CALL,
     CLEAR,
     DIRTY,
-    DUE,
     FIRST,
     FLAGS,
-    HEAD,
     KEPT,
-    LOOK,
+    LOG_ENTRY,
+    LOG_HEAD,
+    POLL,
+    POLL_FLAG,
     REGISTERS,
     TABLE,
-    TOUCH,
     Needs,
 )
 from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES
 
-ROUNDS, TAKEN = "rounds", "taken"
+BLOCK_LOOP, SHARED_LOOP = "rounds", "taken"
 _END = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
@@ -58,13 +58,13 @@ def _log_access(name: str) -> str:
     x.store(I64, x.new(f"add i64 {count}, 1"), "%p0", 8)
 
     def keep() -> None:
-        place = x.at("%p0", x.add(x.mul(count, 8 * TOUCH), 8 * HEAD))
-        for n in range(TOUCH):
+        place = x.at("%p0", x.add(x.mul(count, 8 * LOG_ENTRY), 8 * LOG_HEAD))
+        for n in range(LOG_ENTRY):
             x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
 
     x.when(x.new(f"icmp ult i64 {count}, {room}"), keep)
     x.do("ret void")
-    words = ", ".join(f"i64 %p{n + 1}" for n in range(TOUCH))
+    words = ", ".join(f"i64 %p{n + 1}" for n in range(LOG_ENTRY))
     return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")
 
 
@@ -89,18 +89,18 @@ class Unit:
         self._lock = threading.Lock()
         self.skipped: Counter[tuple[str, str]] = Counter()  # (operation, why) run by the reference
 
-    def left_out(self, op: Operation, why: str) -> None:
+    def count_fallback(self, op: Operation, why: str) -> None:
         """Note an operation that the reference engine runs inside compiled code."""
         self.skipped[op.name, why] += 1
 
     @property
-    def noted(self) -> tuple[int, int]:
+    def recorded(self) -> tuple[int, int]:
         """How many groups and forwarded copies there are; set, to drop those of a region that is
         given up."""
         return len(self.groups), len(self.forwarded)
 
-    @noted.setter
-    def noted(self, counts: tuple[int, int]) -> None:
+    @recorded.setter
+    def recorded(self, counts: tuple[int, int]) -> None:
         groups, forwarded = counts
         del self.groups[groups:], self.forwarded[forwarded:]
 
@@ -133,7 +133,10 @@ class Unit:
             return self._regions
         if self.whole is None:
             return {**self._regions, RESUME: resume(), BLOCKS: blocks()}
-        loops = {ROUNDS: rounds(ROUNDS, self.whole, self.needs), TAKEN: taken(TAKEN, ROUNDS)}
+        loops = {
+            BLOCK_LOOP: block_loop(BLOCK_LOOP, self.whole, self.needs),
+            SHARED_LOOP: shared_block_loop(SHARED_LOOP, BLOCK_LOOP),
+        }
         return {**self._regions, **loops}
 
     @property
@@ -145,10 +148,10 @@ class Unit:
         """A linked region, called with a context and an argument buffer."""
         return native.function(self._linked().address(name))
 
-    def rounds(self) -> tuple[Any, Any]:
+    def block_loops(self) -> tuple[Any, Any]:
         """The linked loop over blocks, and the one that takes them from a counter (`rounds.py`)."""
         code = self._linked()
-        return native.rounds(code.address(ROUNDS)), native.rounds(code.address(TAKEN))
+        return native.rounds(code.address(BLOCK_LOOP)), native.rounds(code.address(SHARED_LOOP))
 
     def coroutine(self, name: str) -> tuple[Any, Any, Any]:
         """The functions that start a linked coroutine, resume one, and run several from block to
@@ -169,7 +172,7 @@ class Unit:
             return self._code
 
 
-def rounds(name: str, region: str, needs: Needs) -> str:
+def block_loop(name: str, region: str, needs: Needs) -> str:
     """i64 f(context, frame, first, end, _): runs blocks; returns the block that failed, or
     `end`."""
     x = Text()
@@ -181,7 +184,7 @@ def rounds(name: str, region: str, needs: Needs) -> str:
         status = x.new(f"call i32 {call}(ptr %ctx, i32 {what})")
         return x.compare("eq", status, 0, "i32")
 
-    call, due = word(CALL), word(DUE)
+    call, due = word(CALL), word(POLL_FLAG)
     bases = {
         memory: x.load("ptr", x.at(word(TABLE), 16 * memory), 8) for memory, _, _ in needs.cleared
     }
@@ -196,7 +199,7 @@ def rounds(name: str, region: str, needs: Needs) -> str:
             x.do(f"ret i64 {block}")
 
         x.store(I64, block, x.at("%ctx", 8 * BLOCK), 8)
-        for index, what in ((due, LOOK), (x.at("%ctx", 8 * DIRTY), CLEAR)):
+        for index, what in ((due, POLL), (x.at("%ctx", 8 * DIRTY), CLEAR)):
             rest, go = x.fresh("rest"), x.fresh("go")
             x.branch(x.compare("ne", x.load_flag(index), 0), rest, go, ", !prof !1")
             x.label(rest)
@@ -224,7 +227,7 @@ def rounds(name: str, region: str, needs: Needs) -> str:
     return x.function(f"define i64 @{name}(ptr %ctx, ptr %frame, i64 %first, i64 %end, ptr %where)")
 
 
-def taken(name: str, rounds: str) -> str:
+def shared_block_loop(name: str, rounds: str) -> str:
     """i64 f(context, frame, chunk, end, where): takes chunks of blocks from the counter at `where`,
     which threads share, and runs them. Returns the block that failed, or `end`. After a failure the
     counter is at its end."""

@@ -159,8 +159,8 @@ class Index(Symbol):
             return symbol
         wide = symbol.astype(INT64)
         x, name = wide.lanes.x, str(wide.name)
-        if name in x.same:
-            return cls(wide.lanes, Number(x, x.same[name]), 0)
+        if name in x.uniform:
+            return cls(wide.lanes, Number(x, x.uniform[name]), 0)
         return cls(wide.lanes, Number(x, 0), None, vector=name)
 
     @property

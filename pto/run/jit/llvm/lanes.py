@@ -89,7 +89,7 @@ class Lanes:
         """One scalar in every lane."""
         name = spread(self.x, scalar_type(dtype), self.count, scalar)
         if dtype.kind in "iu":
-            self.x.same[name] = scalar
+            self.x.uniform[name] = scalar
         return Symbol(self, dtype, name)
 
     def intrinsic(self, name: str, dtype: np.dtype[Any], *names: Val) -> str:
@@ -325,11 +325,11 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
 def _remember(a: Symbol, wide: Symbol) -> None:
     """Facts about a narrow integer hold for the widened one."""
     x, old, new = a.lanes.x, str(a.name), str(wide.name)
-    if old in x.held:
-        x.held[new] = x.held[old]
-    if old in x.same:
-        one = f"{scalar_type(a.dtype)} {x.same[old]}"
-        x.same[new] = x.new(f"zext {one} to {scalar_type(wide.dtype)}")
+    if old in x.index_arrays:
+        x.index_arrays[new] = x.index_arrays[old]
+    if old in x.uniform:
+        one = f"{scalar_type(a.dtype)} {x.uniform[old]}"
+        x.uniform[new] = x.new(f"zext {one} to {scalar_type(wide.dtype)}")
 
 
 def to_f32(a: Symbol) -> Symbol:

@@ -142,10 +142,14 @@ class Text:
         self._prologue: list[str] = []
         self.slow = 0  # instructions that take many cycles: divisions, calls
         self.widest = 0  # bytes of the widest float that an instruction computes
-        self.zeroed: dict[str, tuple[str, str]] = {}  # lanes off are 0: of what, under which bits
-        self.heads: dict[str, Val] = {}  # predicates of the first lanes: how many
-        self.held: dict[str, Any] = {}  # unsigned numbers, or made of them: where they lie too
-        self.same: dict[str, Val] = {}  # integers that are one in all lanes: which
+        self.zero_where_off: dict[
+            str, tuple[str, str]
+        ] = {}  # lanes off are 0: of what, under which bits
+        self.prefix_masks: dict[str, Val] = {}  # predicates of the first lanes: how many
+        self.index_arrays: dict[
+            str, Any
+        ] = {}  # unsigned numbers, or made of them: where they lie too
+        self.uniform: dict[str, Val] = {}  # integers that are one in all lanes: which
 
     def name(self) -> str:
         self._names += 1
@@ -386,7 +390,7 @@ class Text:
         known = {"true": "false", "false": "true"}.get(a)
         return known or self.new(f"xor i1 {a}, true")
 
-    def apart(self, a: Val, a_size: Val, b: Val, b_size: Val) -> str:
+    def disjoint(self, a: Val, a_size: Val, b: Val, b_size: Val) -> str:
         """True if two ranges, each given by its start and size, are disjoint."""
         before = self.compare("sle", self.add(a, a_size), b)
         return self.either(before, self.compare("sle", self.add(b, b_size), a))

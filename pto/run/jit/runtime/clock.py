@@ -126,7 +126,7 @@ def enter() -> ThreadState:
     return state
 
 
-def here() -> ThreadState:
+def current() -> ThreadState:
     """The state of the current thread."""
     return _local.state
 
@@ -135,7 +135,7 @@ def leave(state: ThreadState) -> None:
     state.inside = False
 
 
-def rest() -> None:
+def clear_poll_flag() -> None:
     """Clear the poll flag, after compiled code has returned. Python handles signals meanwhile."""
     _local.state.word[0] = 0
     _interrupts.raise_kept()

@@ -26,8 +26,8 @@ from pto.run.reference.code import Wait
 MEMORIES: Final = 256  # maximum for one agent
 
 # The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, SCRATCH_BUFFER, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, DUE = range(
-    12
+CALL, TABLE, FLAGS, SCRATCH_BUFFER, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, POLL_FLAG = (
+    range(12)
 )
 DIRTY, FIRST = 12, 13  # True if Python changed state in this block; registers at its start
 STATUS, PASSED, FRAME_BYTES = 14, 15, 16  # of a coroutine: state, ended waits, bytes it needs
@@ -35,8 +35,8 @@ QUEUES: Final = 17  # rings by queue and direction
 AT, EXPLAINS = 18, 19  # wait site of a coroutine (0: in Python); True to get its reason
 ITEMS, KEPT, KEPT_VALUES = 20, 21, 22  # of work items: scratch memory; counts and values of slots
 SIGNALS: Final = 23  # counts of signals between the agents of a core
-OWNED, TELLS = 24, 25  # memories of the own rank; True if additions must be recorded
-COME: Final = 26  # arrivals at the barrier of all cores, by kind
+OWNED, RECORDS_SUMS = 24, 25  # memories of the own rank; True if additions must be recorded
+ARRIVALS: Final = 26  # arrivals at the barrier of all cores, by kind
 _WORDS: Final = 27
 # of a ring: state, slots, bytes of a slot, start of the slots in the consumer's buffer and their
 # number, location (LOCAL, GLOBAL), start and size in global memory
@@ -44,11 +44,11 @@ FIRST_SLOT, QUEUE_WORDS = 6, 8
 LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that only Python handles; higher bits: epilogue
 FINE, FAILED, WAITS = range(3)  # results of a call of Python
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
-LOOK: Final = -1  # poll: signals, and the limit of the launch
-_TOUCHES: Final = 1 << 11  # logged accesses to global memory, for one agent
-MANY: Final = 1 << 60  # more accesses than any log holds
-HEAD: Final = 2  # a log starts with the number of accesses and its capacity
-TOUCH: Final = 5  # words of an access: memory (highest bit: write), address, rows, bytes, pitch
+POLL: Final = -1  # poll: signals, and the limit of the launch
+_LOG_CAPACITY: Final = 1 << 11  # logged accesses to global memory, for one agent
+OVERFLOW: Final = 1 << 60  # more accesses than any log holds
+LOG_HEAD: Final = 2  # a log starts with the number of accesses and its capacity
+LOG_ENTRY: Final = 5  # words: memory (highest bit: write), address, rows, bytes, pitch
 CLEAR: Final = -2  # reset everything to its state at the start of a block
 _NUMBER: Final = (1 << 63) - 1
 Words = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ class Needs:
         self.flags: set[int] = set()  # offsets of the flags of two pipes
         self.spans: set[tuple[int, int, int]] = set()  # buffer, start and end of a written range
         self.items = 0  # bytes of scratch memory for the values of work items
-        self.unsure: set[int] = set()  # buffers that may be read where nothing was written
+        self.read_unwritten: set[int] = set()  # buffers that may be read where nothing was written
         self.used: set[tuple[str, int]] = set()  # buffers that the code of a side accesses
         self.popped = 0  # bytes of the largest tile that is popped from a queue
 
@@ -75,7 +75,7 @@ class Needs:
     def cleared(self) -> list[tuple[int, int, int]]:
         """The ranges that must be zero when a block begins, disjoint, by buffer."""
         found: list[tuple[int, int, int]] = []
-        used = self.unsure & self.spaces
+        used = self.read_unwritten & self.spaces
         for space, first, end in sorted(span for span in self.spans if span[0] in used):
             if found and found[-1][0] == space and first <= found[-1][2]:
                 found[-1] = space, found[-1][1], max(end, found[-1][2])
@@ -104,12 +104,12 @@ class Context:
         self.objects: list[Any] = []
         self.error: BaseException | None = None
         self.wait: Wait | None = None  # the current wait of a coroutine
-        self.seen: Callable[[int], None] | None = None  # called regularly with the current block
+        self.on_progress: Callable[[int], None] | None = None  # called with the current block
         # makes the device, memories and core of a call that has only passed addresses so far
-        self.unmade: Callable[[], None] | None = None
+        self.prepare: Callable[[], None] | None = None
         self.host_calls: list[Action] = []  # host fallbacks of the running region
         self.frame: memoryview = memoryview(b"")
-        self.spoilt = True  # Python may have written to buffers in this block
+        self.dirty = True  # Python may have written to buffers in this block
         self._pipes: dict[int, Pipe] = {}  # open queues
         self.global_rings: list[QueueRing] = []  # rings in global memory
         self.buffers: tuple[Any, ...] = ()  # memory of the coroutine frame
@@ -117,7 +117,7 @@ class Context:
         self.table = np.zeros((MEMORIES, 2), np.uint64)
         self.words = np.zeros(_WORDS, np.uint64)
         self.rows, self._cells = self.table.data, self.words.data  # faster to write
-        self._callback = _Callback(self._outside)
+        self._callback = _Callback(self._call_python)
         self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         self.words[TABLE] = self.table.ctypes.data
         self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
@@ -143,7 +143,7 @@ class Context:
         self._owned = np.zeros(MEMORIES, np.int64)
         self.words[OWNED] = self._owned.ctypes.data
         if needs.logs:
-            self.log(_TOUCHES)
+            self.log(_LOG_CAPACITY)
         self._share_counters()
         self.pointer = self.words.ctypes.data
         for number in needs.spaces:
@@ -215,22 +215,23 @@ class Context:
 
     def set_thread(self, state: clock.ThreadState) -> None:
         """Pass the scratch memory and poll flag of a thread to compiled code."""
-        self._cells[SCRATCH_BUFFER], self._cells[DUE] = state.scratch_address, state.word_address
+        self._cells[SCRATCH_BUFFER] = state.scratch_address
+        self._cells[POLL_FLAG] = state.word_address
 
-    def _outside(self, words: int, number: int) -> int:
+    def _call_python(self, words: int, number: int) -> int:
         """Run one operation in Python for compiled code. No exception may leave it."""
         try:
             self.core.at_block(int(self.words[BLOCK]))
-            if number == LOOK:
-                self._look()
+            if number == POLL:
+                self._poll()
             elif number == CLEAR:
                 self._clear()
             else:
                 self.words[DIRTY] = 1
-                self._follow()
+                self._update_queue_slots()
                 action = self.host_calls[number]
-                self.spoilt |= getattr(action, "writes", True)
-                self.wait = action(self, self.frame) if self.unmade is None else self._make(action)
+                self.dirty |= getattr(action, "writes", True)
+                self.wait = action(self, self.frame) if self.prepare is None else self._make(action)
                 self.words[AT] = 0
                 return FINE if self.wait is None else WAITS
         except BaseException as error:
@@ -241,25 +242,25 @@ class Context:
     def _make(self, action: Action) -> Wait | None:
         """Run a host fallback, after making the device and core that it needs."""
         with np.errstate(all="ignore"):
-            if self.unmade is not None:
-                self.unmade()
+            if self.prepare is not None:
+                self.prepare()
             return action(self, self.frame)
 
-    def _follow(self) -> None:
+    def _update_queue_slots(self) -> None:
         """Take over the slots of queues that compiled code has opened in this block."""
         for ring in self.global_rings:
             first, entry = int(ring.state[ENTRY]), ring.entry
             if first and entry is not None:
                 ring.entry = replace(entry, address=first - address_of(entry.memory.data))
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Handle signals and the limit, between two iterations of a loop or two blocks."""
-        clock.rest()
+        clock.clear_poll_flag()
         limit = self.core.cluster.limit
         if limit is not None:
             limit.look(self.core.name)
-        if self.seen is not None:
-            self.seen(int(self.words[BLOCK]))
+        if self.on_progress is not None:
+            self.on_progress(int(self.words[BLOCK]))
 
     def _clear(self) -> None:
         """Reset everything to its state at the start of a block."""
@@ -273,9 +274,9 @@ class Context:
     def _share_counters(self) -> None:
         """Share the counters of the current core, which has one more agent, and of its device."""
         cluster = self.core.cluster
-        self.words[TELLS] = self.core.device.records_sums
-        if COME in self.needs.words and isinstance(cluster.arrivals, Arrivals):
-            self.words[COME] = cluster.arrivals.come.ctypes.data
+        self.words[RECORDS_SUMS] = self.core.device.records_sums
+        if ARRIVALS in self.needs.words and isinstance(cluster.arrivals, Arrivals):
+            self.words[ARRIVALS] = cluster.arrivals.come.ctypes.data
         flags = cluster.cross_flags
         if SIGNALS in self.needs.words and type(flags) is not Signals:
             flags = cluster.cross_flags = Signals(flags)
@@ -330,21 +331,21 @@ class Context:
     def _cleared(self) -> list[tuple[int, int, int]]:
         return self.needs.cleared
 
-    def renew(self, spoilt: bool) -> None:
-        """Reset for another block of the same launch. If not `spoilt`, its queues stay open."""
-        self.spoilt = True
-        if spoilt:
+    def renew(self, dirty: bool) -> None:
+        """Reset for another block of the same launch. If not `dirty`, its queues stay open."""
+        self.dirty = True
+        if dirty:
             self._pipes.clear()
             self.global_rings.clear()
         self.reuse_for(self.core)
         self.words[[DIRTY, STATUS, PASSED, AT]] = 0
         self.objects.clear()
-        if spoilt and QUEUES in self.needs.words:
+        if dirty and QUEUES in self.needs.words:
             self._queues[:] = 0
 
-    def forget(self) -> None:
+    def release_arrays(self) -> None:
         """Drop the arrays, objects and callback of a launch at its end."""
-        self.seen = None
+        self.on_progress = None
         del self._memories[_FIXED:]
         self._numbers.clear()
         self.objects.clear()
@@ -362,23 +363,23 @@ class Context:
                 ring.state[ENTRY : ENTRY + 2] = first, size
                 self.global_rings.append(ring)
             state, local = ring.state.ctypes.data, ring.local or 0
-            self.spoilt |= kind != LOCAL and not (stays and kind)
+            self.dirty |= kind != LOCAL and not (stays and kind)
             kind |= epilogue_bits(ring.epilogue, ring.number) if kind else 0
             words = state, ring.slots, ring.slot_size, local, ring.local_slots, kind, first, size
             self._queues[number, way - 1] = words
 
     def log(self, capacity: int) -> None:
         """Start a log of this many accesses to global memory."""
-        self._log = np.empty(HEAD + capacity * TOUCH, np.int64)
-        self._log[:HEAD] = 0, capacity
+        self._log = np.empty(LOG_HEAD + capacity * LOG_ENTRY, np.int64)
+        self._log[:LOG_HEAD] = 0, capacity
         self.words[LOG] = self._log.ctypes.data
 
-    def touches(self) -> Words | None:
+    def logged_accesses(self) -> Words | None:
         """The logged accesses to global memory, a row each; None if there were too many."""
-        count, capacity = map(int, self._log[:HEAD])
+        count, capacity = map(int, self._log[:LOG_HEAD])
         if count > capacity:
             return None
-        return self._log[HEAD : HEAD + count * TOUCH].reshape(count, TOUCH).copy()
+        return self._log[LOG_HEAD:][: count * LOG_ENTRY].reshape(count, LOG_ENTRY).copy()
 
     def failed(self) -> BaseException:
         error, self.error = self.error, None

@@ -72,7 +72,7 @@ class CoroutineGroup:
         try:
             for member in members:
                 member.context.set_thread(state)
-            members[0].context.seen = ahead
+            members[0].context.on_progress = ahead
             tables = (
                 self._table.ctypes.data,
                 len(members),
@@ -82,7 +82,7 @@ class CoroutineGroup:
             now = blocks(*tables, first, first + 1 if ahead is None else cluster.end)
         finally:
             clock.leave(state)
-            members[0].context.seen = None
+            members[0].context.on_progress = None
         for member, handle in zip(members, self._table[HANDLES], strict=True):
             member.handle = int(handle)
         if ahead is not None:
@@ -149,7 +149,7 @@ class Coroutine(FunctionCode):
         if not self.region.fill(frame, self.frame(values), context):
             core.cluster.fallbacks[self.region.op.name, NO_FORM] += 1
             return (yield from self.plain().gen(core, values))
-        context.frame, context.spoilt = frame, False
+        context.frame, context.dirty = frame, False
         me, crowd = self._start(context), self._crowd(core)
         crowd.members.append(me)
         if me.status == DONE and core.cluster.ahead is not None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from pto.core.memory import Memory
 from pto.isa.row import types as t
-from pto.run.jit.runtime.context import BLOCKS, COME, OWNED, SIGNALS
+from pto.run.jit.runtime.context import ARRIVALS, BLOCKS, OWNED, SIGNALS
 from pto.run.jit.runtime.independent import Given, given_of
 from pto.run.jit.runtime.threads import BlockWorker, ThreadPool
 from pto.run.jit.runtime.values import Lowered
@@ -37,7 +37,7 @@ Number = tuple[int, str, t.Scalar, list[tuple[Lowered, int]]]  # index, name, ty
 
 _LENT, _HIDDEN, _TENSOR = range(3)  # NumPy exposes the bytes of an array, or not; a tensor does
 _BYTE: Final = np.dtype(np.uint8)
-_OF_A_LAUNCH: Final = {SIGNALS, COME, OWNED}  # state shared with other agents of a launch
+_OF_A_LAUNCH: Final = {SIGNALS, ARRIVALS, OWNED}  # state shared with other agents of a launch
 _first = c_char.from_buffer
 
 
@@ -158,7 +158,7 @@ class _FastCall:
         if not self._repeats(worker) and not self._set_up(worker):
             return False
         worker.core.cluster.limit = self.limit
-        worker.context.unmade = partial(self._make, worker)
+        worker.context.prepare = partial(self._make, worker)
         return True
 
     def given(self, worker: BlockWorker) -> Given:
@@ -238,10 +238,10 @@ class _FastCall:
         return self._made().cluster()
 
     def end(self, worker: BlockWorker) -> None:
-        worker.context.seen = worker.context.unmade = None
+        worker.context.on_progress = worker.context.prepare = None
         if self.grid is not None and worker.core.device is self.grid.device:
             self.grid.collect(worker.core)
-            worker.context.forget()
+            worker.context.release_arrays()
 
 
 def _is_plain(arg: Any) -> bool:

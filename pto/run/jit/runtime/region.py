@@ -47,7 +47,7 @@ class CompiledRegion:
         self._sizes = sizes  # constants: representation, offset, value
         self._kept = kept  # live-in tiles with an address or valid region that is set here
         self.host_calls = emitter.host_calls
-        self.nbytes = emitter.reserved + emitter.area
+        self.nbytes = emitter.reserved + emitter.fallback_bytes
         self._reference = reference
         self._block: StepBlock | None = None
         self._size = 0
@@ -75,7 +75,7 @@ class CompiledRegion:
             context.host_calls, context.frame = outer
         if status:
             raise context.failed()
-        self._come_back(context, frame, regs)
+        self._load_results(context, frame, regs)
 
     def fill(self, frame: memoryview, regs: Regs, context: Context) -> bool:
         """Store the arguments in the buffer; False if a value has no representation there."""
@@ -83,7 +83,7 @@ class CompiledRegion:
             form.encode(frame, at, value, context)
         return all(form.encode(frame, at, regs[n], context) for n, form, at in self.ins)
 
-    def _come_back(self, context: Context, frame: memoryview, regs: Regs) -> None:
+    def _load_results(self, context: Context, frame: memoryview, regs: Regs) -> None:
         for slot, form, at in self._kept:
             tile, now = regs[slot], form.decode(frame, at, context)
             if not isinstance(tile, Tile) or tile.address != now.address:

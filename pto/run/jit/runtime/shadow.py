@@ -1,6 +1,6 @@
 """Initialised-bytes shadow of an agent's local buffers: one byte for each of their bytes.
 
-Compiled code maintains it (`written.py`); Python does for steps of the reference engine.
+Compiled code maintains it (`emit/init_check.py`); Python does for steps of the reference engine.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class Team:
             started.wait()
 
     def _serve(self, n: int, started: threading.Event) -> None:
-        self._states.append(clock.here())
+        self._states.append(clock.current())
         started.set()
         with np.errstate(all="ignore"):  # for Python that compiled code calls
             self._code.serve(self._pointer, n)
@@ -208,7 +208,7 @@ class Team:
         regularly with the number of blocks that have started.
         """
         words, count = self._words, min(len(workers) - 1, _MOST)
-        function = ctypes.cast(workers[0].taken, ctypes.c_void_p).value or 0
+        function = ctypes.cast(workers[0].shared_loop, ctypes.c_void_p).value or 0
         self._grow(count)
         rows, states = self._rows[:count], self._states[:count]
         words[_FUNCTION : _COUNT + 1] = function, chunk, blocks.stop, count
@@ -224,7 +224,7 @@ class Team:
                 stop(None)
             seen(min(int(words[_COUNTER]), blocks.stop))
 
-        workers[0].context.seen = look
+        workers[0].context.on_progress = look
         work: Any = self._code.launch, (self._pointer, *workers[0].pointers)
         states = [workers[0].context.begin(), *states]
         running = 1
@@ -253,14 +253,14 @@ class ThreadTeam:
             with np.errstate(all="ignore"):  # for Python that compiled code calls
                 worker, where = workers[n], counter.ctypes.data
                 given = *worker.pointers, chunk, blocks.stop, where
-                ends[n] = worker.context.call(worker.taken, *given)
+                ends[n] = worker.context.call(worker.shared_loop, *given)
 
         def look(_: int = 0) -> None:
             if min(ends) < blocks.stop:
                 stop(None)
             seen(min(int(counter[0]), blocks.stop))
 
-        workers[0].context.seen = look
+        workers[0].context.on_progress = look
         others = [
             threading.Thread(target=work, args=(n,), daemon=True) for n in range(1, len(workers))
         ]

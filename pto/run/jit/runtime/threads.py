@@ -23,7 +23,7 @@ from pto.run.jit.runtime import team
 from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.independent import Given, Independence, Key, given_of
 from pto.run.jit.runtime.region import CompiledRegion
-from pto.run.launch.engine import SAID, variable
+from pto.run.launch.engine import ENVIRONMENT, variable
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.limit import Limit, Stopped
 from pto.run.reference.code import Regs, located
@@ -42,7 +42,7 @@ _ASKED: Final = variable("PTO_THREADS")
 
 def count() -> int:
     """The number of threads: PTO_THREADS, else one for each processor."""
-    return _count(SAID.get(_ASKED))
+    return _count(ENVIRONMENT.get(_ASKED))
 
 
 @lru_cache(maxsize=16)
@@ -67,7 +67,7 @@ class BlockWorker:
         self.numbers: list[Any] = []  # and the numbers of the last call
         self._unit = unit
         self._region = region
-        self._rounds, self.taken = unit.rounds()
+        self._block_loop, self.shared_loop = unit.block_loops()
         self._raw = np.zeros(region.nbytes + 64, np.uint8)
         self.context.frame = self._raw.data
         self.pointers = self.context.pointer, self._raw.ctypes.data
@@ -76,15 +76,15 @@ class BlockWorker:
 
     def begin(self, cluster: Cluster, regs: Regs) -> bool:
         """Prepare for a launch; False if an argument has no representation in compiled code."""
-        self.signature = self.context.unmade = None
+        self.signature = self.context.prepare = None
         self.core.reuse_for(cluster)
         self.context.reuse_for(self.core)
         return self._region.fill(self._raw.data, regs, self.context)
 
     def run(self, first: int, end: int, seen: Callable[[int], None] | None = None) -> None:
         """Run these blocks in order; `seen` is called regularly with the current block."""
-        self.context.seen = seen
-        if self.context.call(self._rounds, *self.pointers, first, end, 0) < end:
+        self.context.on_progress = seen
+        if self.context.call(self._block_loop, *self.pointers, first, end, 0) < end:
             raise self.failure()
 
     def failure(self) -> BaseException:
@@ -128,7 +128,7 @@ class GridTask(BlockTask):
         self._grid.collect(worker.core)
         if self._grid.ended is not None:
             self._grid.ended(worker.core.cluster)
-        worker.context.forget()
+        worker.context.release_arrays()
 
 
 class ThreadPool:

@@ -14,7 +14,7 @@ from pto.isa.meaning.scalar.arith import kind_of
 from pto.run.jit.emit.cube.load import segment
 from pto.run.jit.emit.memory.burst import multiple
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.llvm.lanes import Lanes
 from pto.run.jit.llvm.text import Val, certain
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
@@ -27,14 +27,14 @@ class Parameter:
     """The value of each channel, and its condition."""
 
     of: Of
-    fine: str
+    guard: str
 
 
 def scale_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
     """The scales of the columns: a table, or one number."""
     if isinstance(payload, PointerDesc):
-        read, fine = _table(s, payload, U64, channels, 128)
-        return Parameter(lambda e, col, mask: Scale.words(read(e, col, mask)), fine)
+        read, guard = _table(s, payload, U64, channels, 128)
+        return Parameter(lambda e, col, mask: Scale.words(read(e, col, mask)), guard)
     number = _spread(payload)
     none = np.zeros(1, np.int64)
     return Parameter(lambda e, col, mask: Scale(number(e), none, None), "true")
@@ -62,12 +62,12 @@ def _table(
 ) -> tuple[Of, str]:
     """Entries of a table in the fixpipe buffer."""
     x, size = s.x, kind.itemsize
-    place, fine = segment(s, place)
+    place, guard = segment(s, place)
     inside = s.e.inside(place.memory, place.address, x.mul(channels, size))
-    fine = x.both(multiple(s, place.address, line), fine, inside)
+    guard = x.both(multiple(s, place.address, line), guard, inside)
 
     def read(e: Lanes, col: Val, mask: str | None) -> Any:
         at = x.at(s.pointer(place.memory, place.address), x.mul(col, size))
-        return e.symbol(kind.numpy, planes.load_lanes(x, kind, e.count, at, mask))
+        return e.symbol(kind.numpy, masked.load_lanes(x, kind, e.count, at, mask))
 
-    return read, fine
+    return read, guard

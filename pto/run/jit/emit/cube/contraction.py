@@ -17,11 +17,11 @@ from pto.run.jit.emit.cube.factors import LANES, PANEL, Factors, Matrix, byte_pr
 from pto.run.jit.emit.cube.unpack import widened
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field, position
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
+from pto.run.jit.emit.tile.strided import Strided, position
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
@@ -62,26 +62,26 @@ def multiply(
     x, (m, k, n) = s.x, sizes
     of_bytes = bool(factors.begins)
     k = x.up(k, 4) if of_bytes else k
-    kind, out = "float" if dst.field.dtype is F32 else "i32", dst.field
+    kind, out = "float" if dst.layout.dtype is F32 else "i32", dst.layout
     first = "null" if start is None else start.access.pointer
-    shape = None if start is None else (start.field, is_row)
+    shape = None if start is None else (start.layout, is_row)
     places = dst.access, factors.left, factors.right
     given = Parameters(*(("i64", n) for n in (m, k, n)), *(("ptr", p.pointer) for p in places))
     given.add("ptr", first)
     given.add("ptr", factors.begins or "null")
     given.add("i64", _high_rows(x, m))
-    left, right = factors.left.field.renamed(given.name), factors.right.field
+    left, right = factors.left.layout.renamed(given.name), factors.right.layout
     source = factors.source
     if source is not None:
         pointer = str(given.name(source.pointer, "ptr"))
-        source = Access(source.field.renamed(given.name), pointer)
+        source = Access(source.layout.renamed(given.name), pointer)
     unpacking = given.name(_rows_if(x, factors.unpacks))
-    along = k if len(left.cols) == 1 else left.cols[0].size
+    along = k if len(left.cols) == 1 else left.cols[0].extent
     whole = isinstance(along, int) and along % _STEPS == 0
     first_row = given.name(factors.first)
     facts = left, first_row, right, out, shape, of_bytes, limit, whole, source
     key = repr(("product", kind, *facts, unpacking))
-    rows = (out,) if start is None or is_row else (out, start.field)
+    rows = (out,) if start is None or is_row else (out, start.layout)
     unsupported_if(not all(map(_has_vectors, rows)), "an accumulator whose rows are no runs")
 
     def write(x: Text) -> None:
@@ -90,9 +90,9 @@ def multiply(
     s.call(key, given.given, write)
 
 
-def _has_vectors(g: Field) -> bool:
+def _has_vectors(g: Strided) -> bool:
     """True if the elements of a vector follow each other, from a multiple of its lanes on."""
-    return g.cols[0].step == 1 and g.cols[0].size % LANES == 0  # REST is 0
+    return g.cols[0].stride == 1 and g.cols[0].extent % LANES == 0  # REST is 0
 
 
 def _high_rows(x: Text, m: Val) -> Val:
@@ -138,11 +138,11 @@ class _Block:
 
     x: Text
     kind: str
-    left: Field
+    left: Strided
     first: Val  # row of the left factor
-    right: Field
-    out: Field
-    start: tuple[Field, bool] | None  # the layout of the addend, and whether it is one row
+    right: Strided
+    out: Strided
+    start: tuple[Strided, bool] | None  # the layout of the addend, and whether it is one row
     of_bytes: bool
     limit: int
     is_whole: bool  # True if k is known to be a multiple of the steps of an iteration
@@ -182,7 +182,7 @@ class _Block:
         places = [x.at(line, 4 * LANES * n) for n in range(wide)]
         if source is None:
             return [x.load(self.type, place) for place in places]
-        g, spot, found = source.field, self._floats, list[str]()
+        g, spot, found = source.layout, self._floats, list[str]()
         begin = g.at(x, source.pointer, k, j)
         for n, place in enumerate(places):
             at = x.at(begin, n * LANES * g.dtype.itemsize)
@@ -203,7 +203,7 @@ class _Block:
         column = x.add(panel, x.mul(x.rest(x.over(i, _HIGH), wide), LANES))
 
         def row(k: Val) -> list[str]:
-            x.prefetch(source.field.at(x, source.pointer, x.add(k, below), column))
+            x.prefetch(source.layout.at(x, source.pointer, x.add(k, below), column))
             return right(k)
 
         return row
@@ -277,23 +277,23 @@ class _Block:
         x, mask = self.x, None
         if wide == 1:
             left = x.smaller(x.sub("%p2", j), LANES)
-            mask = planes.head(x, LANES, left)
+            mask = masked.prefix_mask(x, LANES, left)
         if self.start is not None:
             g, is_row = self.start
             at = g.at(x, "%p6", 0 if is_row else i, j)
-            old = planes.load_lanes(x, self.dtype, LANES, at, mask)
+            old = masked.load_lanes(x, self.dtype, LANES, at, mask)
             op, parts = "fadd" if self.kind == "float" else "add", (old, total)
             total = x.new(f"{op} {self.type} {old}, {total}")
             if self.limit:
                 total = self._limited(total, parts)
         to = self.out.at(x, "%p3", i, j)
-        planes.store_lanes(x, self.dtype, LANES, total, to, mask)
+        masked.store_lanes(x, self.dtype, LANES, total, to, mask)
 
 
-def _starts(x: Text, g: Field, base: str, i: Val, count: int) -> list[str]:
+def _starts(x: Text, g: Strided, base: str, i: Val, count: int) -> list[str]:
     """The addresses of `count` rows, from number `i` on."""
     if len(g.rows) == 1:
-        step = x.mul(g.rows[0].step, 4)
+        step = x.mul(g.rows[0].stride, 4)
         return [x.at(base, x.mul(x.add(i, n), step)) for n in range(count)]
     (size, step), (_, down) = g.rows
     first, found = g.at(x, base, i, 0), list[str]()

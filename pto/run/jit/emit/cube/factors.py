@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pto.core.dtypes import F32, I8, I32, U8, DType
-from pto.core.layout import REST, Digit
+from pto.core.layout import REST, Mode
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field, line, plain
+from pto.run.jit.emit.tile.strided import Strided, axis, row_major
 from pto.run.jit.llvm import native, shuffles
 from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
 
@@ -36,8 +36,8 @@ class Matrix:
     cols: int
 
     @property
-    def field(self) -> Field:
-        return self.access.field
+    def layout(self) -> Strided:
+        return self.access.layout
 
 
 def kind_of(a: DType, b: DType, dst: DType, *, pairs: bool = False) -> str:
@@ -49,11 +49,11 @@ def kind_of(a: DType, b: DType, dst: DType, *, pairs: bool = False) -> str:
     return into
 
 
-def takes(g: Field, *, left: bool) -> bool:
+def takes(g: Strided, *, left: bool) -> bool:
     """True if an operand of this layout is multiplied as fast as one in L0."""
     if g.dtype in (I8, U8) and native.target().has_byte_products:
         return _has_words(g, left=left)
-    return bool(g.units)
+    return bool(g.contiguous_axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +81,16 @@ def unpacked(
     and the product may unpack the right one."""
     if isinstance(a, Image):
         return _image_unpacked(s, sizes, a, b)
-    if (across := _left_bytes(a.field, b.field)) is not None:
+    if (across := _left_bytes(a.layout, b.layout)) is not None:
         return _bytes_unpacked(s, sizes, a, b, across)
-    (m, k, n), deep, into = sizes, a.field.dtype.values_per_item, _wide(a.field.dtype)
+    (m, k, n), deep, into = sizes, a.layout.dtype.values_per_item, _wide(a.layout.dtype)
     x, unpacks = s.x, "false"
     left = _room(s, 0, into, a.rows, a.cols * deep)
     right = _panels(s, into, b.rows * deep, b.cols)
-    if in_place and _are_rows(b.field):
+    if in_place and _are_rows(b.layout):
         unpacks = x.both(x.compare("sge", m, TALL), x.compare("eq", x.rest(n, PANEL), 0))
     x.when(x.negated(unpacks), lambda: unpack(s, right, b.access, k, n, across=False))
-    stays = in_place and a.field.dtype is F32 and (_are_rows(a.field) or has_runs(a.field, k))
+    stays = in_place and a.layout.dtype is F32 and (_are_rows(a.layout) or has_runs(a.layout, k))
     if stays:
         left = a.access
     else:
@@ -98,16 +98,16 @@ def unpacked(
     return Factors(left, right, "", 0, None if unpacks == "false" else b.access, unpacks)
 
 
-def _are_rows(g: Field) -> bool:
+def _are_rows(g: Strided) -> bool:
     """True if the elements of a row follow each other."""
-    return g.cols == line(1)
+    return g.cols == axis(1)
 
 
-def has_runs(g: Field, k: Val) -> bool:
+def has_runs(g: Strided, k: Val) -> bool:
     """True if the rows are runs of some length, and k is a multiple of it that is known now."""
     run = g.cols[0]
-    long = run.step == 1 and run.size >= _LEAST
-    return long and isinstance(k, int) and int(k) % run.size == 0
+    long = run.stride == 1 and run.extent >= _LEAST
+    return long and isinstance(k, int) and int(k) % run.extent == 0
 
 
 def _image_unpacked(s: OpContext, sizes: tuple[Val, Val, Val], a: Image, b: Matrix) -> Factors:
@@ -126,15 +126,15 @@ def _room(s: OpContext, at: int, into: DType, rows: int, cols: int) -> Access:
     """Rows of unpacked elements in the scratch memory."""
     pitch = -(-cols // LANES) * LANES
     _require_room(rows * pitch)
-    return Access(plain(into, pitch), s.x.at(s.e.scratch(), at))
+    return Access(row_major(into, pitch), s.x.at(s.e.scratch(), at))
 
 
 def _panels(s: OpContext, into: DType, rows: int, cols: int) -> Access:
     """Panels of `PANEL` columns of unpacked elements, one after the other."""
     panel = -(-rows // _TALLEST) * _TALLEST * PANEL
     _require_room((panel + PANEL) * -(-cols // PANEL))
-    field = Field(into, line(PANEL), (Digit(PANEL, 1), Digit(REST, panel)))
-    return Access(field, s.x.at(s.e.scratch(), RIGHT_AT))
+    layout = Strided(into, axis(PANEL), (Mode(PANEL, 1), Mode(REST, panel)))
+    return Access(layout, s.x.at(s.e.scratch(), RIGHT_AT))
 
 
 def _require_room(items: int) -> None:
@@ -144,33 +144,33 @@ def _require_room(items: int) -> None:
 # ---- bytes
 
 
-def _left_bytes(a: Field, b: Field) -> Field | None:
+def _left_bytes(a: Strided, b: Strided) -> Strided | None:
     """The left operand in words of four bytes, if the processor multiplies such words and the right
     operand has them too."""
-    fine = native.target().has_byte_products and a.dtype in (I8, U8) and b.dtype is I8
-    return in_words(a, across=True) if fine and _has_words(b, left=False) else None
+    possible = native.target().has_byte_products and a.dtype in (I8, U8) and b.dtype is I8
+    return in_words(a, across=True) if possible and _has_words(b, left=False) else None
 
 
-def _has_words(g: Field, *, left: bool) -> bool:
+def _has_words(g: Strided, *, left: bool) -> bool:
     return in_words(g, across=left) is not None or (not left and can_weave(g))
 
 
 def _bytes_unpacked(
-    s: OpContext, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix, across: Field
+    s: OpContext, sizes: tuple[Val, Val, Val], a: Matrix, b: Matrix, across: Strided
 ) -> Factors:
     """Unpack bytes. A signed left operand is read as unsigned, which adds 128 to each element; so
     the sums of a column begin with -128 times the sum of the right operand. Integers wrap, so this
     is exact."""
-    x, (m, k, n), signed = s.x, sizes, a.field.dtype is I8
-    down, words, panels = in_words(b.field, across=False), x.up(k, 4), x.up(n, PANEL)
+    x, (m, k, n), signed = s.x, sizes, a.layout.dtype is I8
+    down, words, panels = in_words(b.layout, across=False), x.up(k, 4), x.up(n, PANEL)
     left = _room(s, 0, I32, a.rows, -(-a.cols // 4))
     right = _panels(s, I32, -(-b.rows // 4), b.cols)
-    unpack(s, left, a.access.laid(across), m, words, 0x80808080 if signed else 0)
+    unpack(s, left, a.access.with_layout(across), m, words, 0x80808080 if signed else 0)
     if down is None:
         weave(s, right, b.access, words, n)
     else:
-        unpack(s, right, b.access.laid(down), words, n)
-    panel = right.field.cols[1].step
+        unpack(s, right, b.access.with_layout(down), words, n)
+    panel = right.layout.cols[1].stride
     begins = x.at(right.pointer, panel * -(-b.cols // PANEL) * 4)
     given = [("i64", k), ("i64", panels), ("ptr", right.pointer), ("ptr", begins)]
     key = repr(("begins", panel, signed))

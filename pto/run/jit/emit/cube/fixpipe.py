@@ -32,11 +32,11 @@ from pto.run.jit.emit.memory.burst import (
 )
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import REST, Digit, Field, distinct, span
 from pto.run.jit.emit.tile.copies import Copier, Work
+from pto.run.jit.emit.tile.strided import REST, Mode, Strided, distinct, span
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
@@ -48,7 +48,7 @@ class _Outlet:
 
     work: Work | None
     key: str
-    fine: str
+    guard: str
 
 
 def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
@@ -57,14 +57,14 @@ def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
     clip, written = _clip(s), s.case.word("sat_mode")
     saturate, keep_nan = (False, False) if written is None else _written(written)
-    fine, scale, slope = "true" if written is not None else _keeps_specials(s), None, None
+    guard, scale, slope = "true" if written is not None else _keeps_specials(s), None, None
     payload, given = s.operand("pre_quant"), s.operand("pre_relu")
     if family not in (None, *CASTS) and payload is not None:
         scale = channel.scale_of(s, payload, channels)
-        fine = s.x.both(fine, scale.fine)
+        guard = s.x.both(guard, scale.guard)
     if relu in ("vector_relu", "scalar_relu") and given is not None:
         slope = channel.slope_of(s, given, channels)
-        fine = s.x.both(fine, slope.fine)
+        guard = s.x.both(guard, slope.guard)
 
     def finish(e: Lanes, col: Val, mask: str | None) -> Finish:
         by = None if scale is None else scale.of(e, col, mask)
@@ -82,7 +82,7 @@ def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
         return finish(values.lanes, col, mask).apply(values, src, dst)  # pyright: ignore
 
     work = None if same else Work(apply, by_column=by_column)
-    return _Outlet(work, key, "true" if same else fine)
+    return _Outlet(work, key, "true" if same else guard)
 
 
 def _constant(word: Lowered | None) -> Any:
@@ -159,18 +159,18 @@ def _combined(s: OpContext, dst: DType) -> Callable[[Any, Any], Any] | None:
 @emits(fixpipe.MTE_L0C)
 def _mte_l0c(s: OpContext) -> Sequence[Lowered]:
     x, made = s.x, _Move(s)
-    fine = made.in_range()
+    guard = made.in_range()
     writers: list[Callable[[], None]] = []
     for part in made.parts:
         possible, write = made.writer(part)
-        fine = x.both(fine, possible)
+        guard = x.both(guard, possible)
         writers.append(write)
 
     def run() -> None:
         for write in writers:
             write()
 
-    planes.guarded(s, fine, run, _UNLESS)
+    masked.guarded(s, guard, run, _UNLESS)
     return []
 
 
@@ -197,9 +197,9 @@ class _Move:
 
     def in_range(self) -> str:
         s, x, m, n, count = self.s, self.s.x, self.m, self.n, self.count
-        fine = x.both(self.halved, self.outlet.fine)
+        guard = x.both(self.halved, self.outlet.guard)
         if getattr(s.case.type("destination"), "space", None) is Space.GM and not self.combine:
-            fine = x.both(fine, plain_writes(s))
+            guard = x.both(guard, plain_writes(s))
         numbers = (self.pitch, self.stride, self.step, self.src_step, self.dst_step)
         small = below(s, SMALL >> 8, m, n, count, *numbers)
         few = x.compare("ule", x.mul(m, n), SMALL)
@@ -207,18 +207,18 @@ class _Move:
         row = FRACTAL_NZ_ROW * self.src.itemsize
         read = span(x, row, (m, x.up(n, FRACTAL_NZ_ROW), count), self.steps)
         inside = s.e.inside(self.source.memory, self.source.address, read)
-        return x.both(fine, small, nonzero(s, m, n, count), few, total, inside)
+        return x.both(guard, small, nonzero(s, m, n, count), few, total, inside)
 
     def writer(self, part: _Part) -> tuple[str, Callable[[], None]]:
         """The condition of writing a part, and a function that emits the write."""
         s, x = self.s, self.s.x
-        rows = boxes.line(x.mul(self.step, FRACTAL_NZ_ROW))
-        strips = Digit(REST, x.mul(self.pitch, FRACTAL_NZ_ROW))
-        acc = Field(self.src, rows, (Digit(FRACTAL_NZ_ROW, 1), strips))
+        rows = strided.axis(x.mul(self.step, FRACTAL_NZ_ROW))
+        strips = Mode(REST, x.mul(self.pitch, FRACTAL_NZ_ROW))
+        acc = Strided(self.src, rows, (Mode(FRACTAL_NZ_ROW, 1), strips))
         out, width, counts, strides = _out(s, self.dst, part.rows, part.cols, self.stride)
         repeated = (*counts, self.count), (*strides, self.again)
         written = span(x, width, *repeated)
-        fine = x.both(
+        guard = x.both(
             distinct(x, width, counts, strides),
             s.e.inside(part.place.memory, part.place.address, written),
         )
@@ -241,7 +241,7 @@ class _Move:
 
             x.loop(self.count, 1, once)
 
-        return fine, write
+        return guard, write
 
     def _work(self, part: _Part) -> tuple[Work | None, str]:
         work, key, x = self.outlet.work, self.outlet.key, self.s.x
@@ -256,18 +256,18 @@ class _Move:
 
 def _out(
     s: OpContext, dst: DType, m: Val, n: Val, stride: Val
-) -> tuple[Field, Val, tuple[Val, ...], tuple[Val, ...]]:
-    """The field of the destination; its bursts: bytes, counts and strides from inner to outer."""
+) -> tuple[Strided, Val, tuple[Val, ...], tuple[Val, ...]]:
+    """The layout of the destination; its bursts: bytes, counts and strides from inner to outer."""
     x, size, layout = s.x, dst.itemsize, s.case.word("mode") or "nz2nd"
     pitch = x.mul(stride, size)
     if layout != "nz2nz":
-        rows, cols = boxes.line(stride), boxes.line(1)
+        rows, cols = strided.axis(stride), strided.axis(1)
         if layout == "nz2dn":
-            return Field(dst, cols, rows), x.mul(m, size), (n,), (pitch,)
-        return Field(dst, rows, cols), x.mul(n, size), (m,), (pitch,)
+            return Strided(dst, cols, rows), x.mul(m, size), (n,), (pitch,)
+        return Strided(dst, rows, cols), x.mul(n, size), (m,), (pitch,)
     why = "blocks whose width is known only when it runs"
     split = expect(_optional(s, "split", 0), int, why)
     wide = FRACTAL_NZ_ROW if size == 4 and split == 0 else C0_SIZE_BYTE // size
-    field = Field(dst, boxes.line(wide), (Digit(wide, 1), Digit(REST, stride)))
+    layout = Strided(dst, strided.axis(wide), (Mode(wide, 1), Mode(REST, stride)))
     row = wide * size
-    return field, row, (m, s.x.up(n, wide)), (row, pitch)
+    return layout, row, (m, s.x.up(n, wide)), (row, pitch)

@@ -27,9 +27,9 @@ from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
 from pto.run.jit.emit.registry import touches_no_tile
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.move import met
+from pto.run.jit.emit.tile.move import view_accesses
 from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
 
@@ -48,7 +48,7 @@ class ForwardedCopy:
     fills: tuple[Operation, ...]
     source: Matrix | Image
     known: str  # the run-time condition of forwarding; else the tile is filled
-    fine: str = "true"  # else the host runs the products
+    guard: str = "true"  # else the host runs the products
 
 
 def fills_factor(op: Operation) -> bool:
@@ -82,7 +82,7 @@ def _last_product(e: Emitter, ops: Sequence[Operation], n: int) -> int | None:
     """The last instruction that reads what ops[n] fills or loads; None if not only products read
     it, directly or through tiles that are filled from it."""
     tile, source = ops[n].operand("dst"), ops[n].operand("src")
-    if tile is None or source is None or id(tile) in e.cells or id(source) in e.cells:
+    if tile is None or source is None or id(tile) in e.stack_slots or id(source) in e.stack_slots:
         return None
     if not e.compiler.names.is_alone(tile):
         return None
@@ -132,7 +132,7 @@ def _is_elsewhere(e: Emitter, value: Value, source: Value) -> bool:
         return kinds == {t.TileBuf, t.View}
     if value.type.tile.space is not source.type.tile.space:
         return True
-    if id(value) in e.cells or id(source) in e.cells:
+    if id(value) in e.stack_slots or id(source) in e.stack_slots:
         return False
     first, second = (e.compiler.names.span(each) for each in (value, source))
     return first is not None and second is not None and not meet(first, second)
@@ -155,7 +155,7 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
         at = s.need(ScalarValue, "indexRow").name, s.need(ScalarValue, "indexCol").name
         s.fault_unless(_is_inside(s, src.type.shape, at, dst.valid))
     if load is None:
-        whole = Access(boxes.in_boxes(src), planes.machine_address(s, src))
+        whole = Access(strided.boxed_layout(src), masked.machine_address(s, src))
     elif isinstance(load.source, Matrix):
         whole = load.source.access
     else:
@@ -167,7 +167,7 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
     if load is None:
         return ForwardedCopy((s.op,), source, known)
     known = s.x.both(known, _is_inside(s, src.valid, at, dst.valid))
-    return ForwardedCopy((*load.fills, s.op), source, known, load.fine)
+    return ForwardedCopy((*load.fills, s.op), source, known, load.guard)
 
 
 def _is_plain(s: OpContext, src: TileDesc, dst: TileDesc) -> bool:
@@ -188,13 +188,13 @@ def _rows_of_view(s: OpContext) -> ForwardedCopy | None:
     plain = view.dtype is dtype and dtype.is_float and not dtype.is_packed
     if not plain or move.has_margins(s.case):
         return None
-    found, *others = met(s, view, tile, s.case.word("layout"))
-    _, rows, cols = found.access.field
-    if others or len(rows) > 1 or cols != boxes.line(1):
+    found, *others = view_accesses(s, view, tile, s.case.word("layout"))
+    _, rows, cols = found.access.layout
+    if others or len(rows) > 1 or cols != strided.axis(1):
         return None
-    s.fault_unless(found.fits)
+    s.fault_unless(found.in_range)
     source = Matrix(found.access, *tile.type.shape)
-    return ForwardedCopy((s.op,), source, "true", found.known)
+    return ForwardedCopy((s.op,), source, "true", found.guard)
 
 
 def _is_inside(
@@ -212,7 +212,7 @@ def _window(
     """A window of a matrix, and the condition that it cuts no box; None if products do not take
     the layout."""
     x, is_left = s.x, dst.type.role is Role.LEFT
-    known = whole.field.begins(x, *at) if takes(whole.field, left=is_left) else "false"
+    known = whole.layout.begins_boxes(x, *at) if takes(whole.layout, left=is_left) else "false"
     if known == "false":
         return None
     return Matrix(whole.at(x, *at), *dst.type.shape), known

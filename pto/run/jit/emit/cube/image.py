@@ -13,17 +13,17 @@ import numpy as np
 
 from pto.core.constants import C0_SIZE_BYTE
 from pto.core.dtypes import F32, DType, decode
-from pto.core.layout import REST, Digit
+from pto.core.layout import REST, Mode
 from pto.core.tile import Role
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, number
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, unpack
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field, plain
 from pto.run.jit.emit.tile.move import fill
 from pto.run.jit.emit.tile.numbers import Numbers
+from pto.run.jit.emit.tile.strided import Strided, row_major
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import Val, constant
 from pto.run.jit.runtime.values import TileDesc
@@ -44,13 +44,13 @@ class Image:
     group: Val  # the first here
 
     @property
-    def windows(self) -> Field:
+    def windows(self) -> Strided:
         """The unpacked windows, of which neighbours overlap: side by side, then below each other.
         Along k a window is lines of the filter, then groups of channels."""
         c0, steps, pitch = self._c0, self.steps, self._pitch
-        rows = Digit(self._across, steps.stride_w * c0), Digit(REST, steps.stride_h * pitch)
-        lines = Digit(steps.filter_h, steps.dilation_h * pitch)
-        return Field(F32, rows, (Digit(steps.filter_w * c0, 1), lines, Digit(REST, self._group)))
+        rows = Mode(self._across, steps.stride_w * c0), Mode(REST, steps.stride_h * pitch)
+        lines = Mode(steps.filter_h, steps.dilation_h * pitch)
+        return Strided(F32, rows, (Mode(steps.filter_w * c0, 1), lines, Mode(REST, self._group)))
 
     @property
     def nbytes(self) -> int:
@@ -92,8 +92,8 @@ class Image:
         left, right, long = plane.left * c0, self._pitch - plane.right * c0, plane.w * c0
         pad = decode(self.dtype, np.array([self.pad], self.dtype.storage))
         beside = constant(lanes.F32, pad[0])
-        group = Access(plain(F32, self._pitch), to)
-        source = Access(plain(self.dtype, long), self.pointer)
+        group = Access(row_major(F32, self._pitch), to)
+        source = Access(row_major(self.dtype, long), self.pointer)
         for n in range(self.groups):
             target = group.at(x, 0, n * self._group)
             channels = source.at(x, x.mul(x.add(self.group, n), plane.h), 0)
@@ -137,7 +137,7 @@ def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str] | Non
         x.compare("sle", x.add(row, rows), places),  # all of one image
     )
     group, kind = x.over(col, deep), src.type.dtype
-    pointer = x.at(planes.machine_address(s, src), x.mul(which, size))
+    pointer = x.at(masked.machine_address(s, src), x.mul(which, size))
     found = Image(kind, plane, steps, rows, cols // deep, pad, pointer, row, group)
     return None if known == "false" or found.nbytes > RIGHT_AT else (found, known)
 

@@ -16,10 +16,10 @@ from pto.run.jit.emit.memory.burst import SMALL, below, multiple, nonzero, noted
 from pto.run.jit.emit.memory.words import Words
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
-from pto.run.jit.emit.tile import boxes, copies, planes
+from pto.run.jit.emit.tile import copies, masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import REST, Digit, Field, distinct, span
+from pto.run.jit.emit.tile.strided import REST, Mode, Strided, distinct, span
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import Val, certain, unsupported_if
@@ -43,25 +43,25 @@ class Loads(Words):
     ) -> None:
         small = self.fact(shape.small)
         unsupported_if(kind.is_packed or small.name == "true", "packed channels")
-        self.fine = self.fine & ~small
+        self.guard = self.guard & ~small
         n, d, groups, inner, outer = (
             self.number(v).value for v in (shape.n, shape.d, shape.groups, shape.inner, shape.outer)
         )
         steps = [self.number(v).value for v in (shape.loop2, shape.loop3, shape.loop4)]
-        s, x, fine, source, target = self.s, self.x, self.fine.name, src.place, dst.place
+        s, x, guard, source, target = self.s, self.x, self.guard.name, src.place, dst.place
         size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
         small = below(s, SMALL >> 6, n, d, groups, inner, outer, *steps)
-        fine = x.both(fine, small, nonzero(s, n, d, groups), multiple(s, inner, size))
+        guard = x.both(guard, small, nonzero(s, n, d, groups), multiple(s, inner, size))
         whole = x.either(x.compare("eq", groups, 1), multiple(s, outer, size))
-        fine = x.both(fine, whole, _not_too_many(s, groups, n, d))
+        guard = x.both(guard, whole, _not_too_many(s, groups, n, d))
         lines, line = (d, x.mul(n, size)) if turned else (n, x.mul(d, size))
         strips = x.up(d, wide)
         down, across, apart = (x.mul(step, C0_SIZE_BYTE) for step in steps)
         read = span(x, line, (lines, groups), (inner, outer))
         counts, strides = (n, strips, groups), (down, across, apart)
         written = span(x, C0_SIZE_BYTE, counts, strides)
-        fine = x.both(
-            fine,
+        guard = x.both(
+            guard,
             distinct(x, C0_SIZE_BYTE, counts, strides),
             s.e.inside(source.memory, source.address, read),
             s.e.inside(target.memory, target.address, written),
@@ -70,9 +70,13 @@ class Loads(Words):
         def run() -> None:
             step, more, pitch = x.over(inner, size), x.over(outer, size), x.mul(steps[1], wide)
             row, col = (1, step) if turned else (step, 1)
-            matrix = Field(kind, boxes.axis([Digit(n, row), Digit(groups, more)]), boxes.line(col))
-            down = boxes.axis([Digit(n, x.mul(steps[0], wide)), Digit(groups, x.over(apart, size))])
-            fractal = Field(kind, down, (Digit(wide, 1), Digit(REST, pitch)))
+            matrix = Strided(
+                kind, strided.coalesced([Mode(n, row), Mode(groups, more)]), strided.axis(col)
+            )
+            down = strided.coalesced(
+                [Mode(n, x.mul(steps[0], wide)), Mode(groups, x.over(apart, size))]
+            )
+            fractal = Strided(kind, down, (Mode(wide, 1), Mode(REST, pitch)))
             first = noted(s, source, line, (lines, groups), (inner, outer), read, writes=False)
             to, rows = Access(fractal, s.pointer(target.memory, target.address)), x.mul(n, groups)
             tile_moves.transfer(s, rows, d, to, Access(matrix, first))
@@ -80,7 +84,7 @@ class Loads(Words):
                 zero = tile_moves.bits_item(0, text.element(kind))
                 tile_moves.fill(s, to, zero, (0, rows), (d, x.mul(strips, wide)))
 
-        planes.guarded(s, fine, run, "packed channels, overlapping fractals or too many bytes")
+        masked.guarded(s, guard, run, "packed channels, overlapping fractals or too many bytes")
 
     def turned(
         self, name: str, source: PointerAt, dst: PointerAt, kind: DType, at: operands.FractalWindow
@@ -91,26 +95,26 @@ class Loads(Words):
         strips, down = self.number(at.cols), self.number(at.rows) * FRACTAL_NZ_ROW
         pitches = [self.number(n) * CUBE_BLOCK_SIZE for n in (at.src_stride, at.dst_stride)]
         width, lines = strips * (wide * C0_SIZE_BYTE), down // wide
-        fine = self.fine & (down % wide == 0) & (strips > 0) & (down > 0)
-        fine = fine & ((lines == 1) | (pitches[1] >= width))
+        guard = self.guard & (down % wide == 0) & (strips > 0) & (down > 0)
+        guard = guard & ((lines == 1) | (pitches[1] >= width))
         for place, count, pitch, nbytes in (
             (source, strips, pitches[0], down * C0_SIZE_BYTE),
             (dst, lines, pitches[1], width),
         ):
             reach = (count - 1) * pitch + nbytes
             inside = s.e.inside(place.memory, place.address.value, reach.value)
-            fine = fine & Fact(x, inside)
+            guard = guard & Fact(x, inside)
 
         def run() -> None:
             across = [(pitch // kind.itemsize).value for pitch in pitches]
             matrix, other = (
-                Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, n))) for n in across
+                Strided(kind, strided.axis(wide), (Mode(wide, 1), Mode(REST, n))) for n in across
             )
             from_ = Access(matrix.swapped, s.pointer(source.memory, source.address.value))
             to = Access(other, s.pointer(dst.memory, dst.address.value))
             tile_moves.transfer(s, (strips * wide).value, down.value, to, from_)
 
-        planes.guarded(s, fine.name, run, "a number is out of range")
+        masked.guarded(s, guard.name, run, "a number is out of range")
 
     def widened(
         self,
@@ -125,16 +129,16 @@ class Loads(Words):
         x, slot, count = self.x, F32 if widen else U32, self.number(width)
 
         def slots(to: Access, from_: Access, rows: Val) -> None:
-            target = Access(to.field.in_items(x, slot), to.pointer)
-            values = Access(from_.field.in_items(x, kind), from_.pointer)
+            target = Access(to.layout.in_items(x, slot), to.pointer)
+            values = Access(from_.layout.in_items(x, kind), from_.pointer)
             work, cols = copies.Work(lambda v: _slots(v, kind, widen)), count // kind.itemsize
             tile_moves.transfer(self.s, rows, cols.value, target, values, work, f"bias {widen}")
 
         self.move(name, src, dst, count, [loop], count, pads=slots)
 
     def parameters(self, pointer: PointerAt) -> PointerAt:
-        place, fine = segment(self.s, pointer.place)
-        self.fine = self.fine & Fact(self.x, fine)
+        place, guard = segment(self.s, pointer.place)
+        self.guard = self.guard & Fact(self.x, guard)
         return PointerAt(place.memory, Number(self.x, place.address), place.elem, None)
 
     def scales_at(self, tile: PointerAt) -> PointerAt:
@@ -144,31 +148,31 @@ class Loads(Words):
     def filled(
         self, dst: PointerAt, value: Any, size: int, times: Any, blocks: Any, gap: Any
     ) -> None:
-        s, x, fine = self.s, self.x, self.fine.name
+        s, x, guard = self.s, self.x, self.guard.name
         word, times, blocks, gap = (self.number(n).value for n in (value, times, blocks, gap))
         small = below(s, SMALL >> 6, dst.address.value, times, blocks, gap)
         step = x.mul(x.add(blocks, gap), BLOCK_BYTE_SIZE)
         nbytes = x.add(x.mul(x.sub(times, 1), step), x.mul(blocks, BLOCK_BYTE_SIZE))
         none = x.compare("eq", x.mul(times, blocks), 0)
         inside = s.e.inside(dst.memory, dst.address.value, nbytes)
-        fine = x.both(fine, small, x.either(none, inside))
+        guard = x.both(guard, small, x.either(none, inside))
 
         def fill() -> None:
             kind, item = _UNSIGNED[size], x.new(f"trunc i64 {word} to i{8 * size}")
-            field = boxes.plain(kind, x.over(step, size))
+            layout = strided.row_major(kind, x.over(step, size))
             to, cols = s.pointer(dst.memory, dst.address.value), BLOCK_BYTE_SIZE // size
-            tile_moves.fill(s, Access(field, to), item, (0, times), (0, x.mul(blocks, cols)))
+            tile_moves.fill(s, Access(layout, to), item, (0, times), (0, x.mul(blocks, cols)))
 
-        planes.guarded(s, fine, fill, "a number is out of range, or not aligned")
+        masked.guarded(s, guard, fill, "a number is out of range, or not aligned")
 
 
 def _not_too_many(s: OpContext, groups: Val, n: Val, d: Val) -> str:
     """True if the bytes of a move can be counted in 64 bits."""
     x = s.x
     some = x.mul(groups, n)
-    fine = x.compare("ult", some, SMALL)
+    guard = x.compare("ult", some, SMALL)
     moved = x.mul(some, x.add(d, C0_SIZE_BYTE))
-    return x.both(fine, x.compare("ule", moved, MOST_BYTES))
+    return x.both(guard, x.compare("ule", moved, MOST_BYTES))
 
 
 def _slots(values: Any, kind: DType, widen: bool) -> Any:
@@ -191,10 +195,10 @@ def segment(s: OpContext, place: PointerDesc) -> tuple[PointerDesc, str]:
     """The memory of a fixpipe address, and the condition for it. The reference engine handles
     slopes at an address that is not constant, and checked runs."""
     address = place.address
-    if not isinstance(address, int) or not address & cube.SEGMENT or s.e.watch is not None:
+    if not isinstance(address, int) or not address & cube.SEGMENT or s.e.init_check is not None:
         return place, s.x.compare("ult", address, cube.SEGMENT)
     needs, size = s.e.unit.needs, s.case.profile.buffers[Space.FIXPIPE.value]
-    needs.unsure.add(context.SLOPES)
+    needs.read_unwritten.add(context.SLOPES)
     needs.spans.add((context.SLOPES, 0, size))
     return PointerDesc((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), "true"
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import F32, DType
-from pto.core.layout import REST, Digit
+from pto.core.layout import REST, Mode
 from pto.isa.meaning.cube import mad
 from pto.isa.meaning.cube.contraction import finite, rounded_to_tf32
 from pto.isa.meaning.cube.fractal import padded
@@ -19,9 +19,9 @@ from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
@@ -45,7 +45,7 @@ def _raw(s: OpContext) -> Sequence[Lowered]:
 
 
 def _product(
-    s: OpContext, sizes: tuple[Val, Val, Val], as_matrix: bool, start_at: str, fine: str = "true"
+    s: OpContext, sizes: tuple[Val, Val, Val], as_matrix: bool, start_at: str, guard: str = "true"
 ) -> Sequence[Lowered]:
     """dst = lhs x rhs, plus what is there (`acc`) or the bias."""
     m, k, n = (_size(each) for each in sizes)
@@ -65,7 +65,7 @@ def _product(
     if biased:
         table = s.need(PointerDesc, "bias")
         fits = s.x.both(fits, s.e.inside(table.memory, table.address, n * 4))
-        row = Access(boxes.plain(kinds[2], n), s.pointer(table.memory, table.address))
+        row = Access(strided.row_major(kinds[2], n), s.pointer(table.memory, table.address))
         start = Matrix(row, 1, n)
     s.fault_unless(fits)
     into = Matrix(Access(out, s.pointer(dst.memory, dst.address)), m, n)
@@ -89,7 +89,7 @@ def _product(
             change = f"tf32 {away}", partial(rounded_to_tf32, away=away)
             changed(s, known, factors, change, change)
         exact = "true" if scales is None else scaled(s, known, factors, scales)
-        planes.guarded(
+        masked.guarded(
             s,
             exact,
             lambda: multiply(s, known, factors, into, start, is_row=biased, limit=limit),
@@ -97,7 +97,7 @@ def _product(
         )
 
     unless = "CTRL selects TF32"
-    planes.guarded(s, fine, lambda: _as_limited(s, kinds[2], product), unless)
+    masked.guarded(s, guard, lambda: _as_limited(s, kinds[2], product), unless)
     return []
 
 
@@ -119,12 +119,12 @@ def _scales(
     unsupported_if(is_row, "block scales of a row")
     (m, k, n), found = sizes, list[Matrix]()
     for name, place, rows in (("lhs", a, m), ("rhs", b, n)):
-        beside, (field, high, wide) = scales_beside(s, name, place), fragments(rows, k)
+        beside, (layout, high, wide) = scales_beside(s, name, place), fragments(rows, k)
         s.fault_unless(s.e.inside(beside.memory, beside.address, high * wide))
         at = s.pointer(beside.memory, beside.address)
-        found.append(Matrix(Access(field, at), high, wide))
+        found.append(Matrix(Access(layout, at), high, wide))
     across = found[1]
-    turned = across.access.laid(across.field.swapped)
+    turned = across.access.with_layout(across.layout.swapped)
     return found[0], Matrix(turned, across.cols, across.rows)
 
 
@@ -136,19 +136,19 @@ def _size(word: Val) -> int:
 _RUN_TIME = "a size that is known only when it runs"
 
 
-def _strips(kind: DType, rows: int, wide: int = 0) -> Field:
+def _strips(kind: DType, rows: int, wide: int = 0) -> Strided:
     """Strips of C0 columns, a row of 32 bytes after the other."""
     wide = wide or C0_SIZE_BYTE // kind.itemsize
-    return Field(kind, boxes.line(wide), (Digit(wide, 1), Digit(REST, padded(rows) * wide)))
+    return Strided(kind, strided.axis(wide), (Mode(wide, 1), Mode(REST, padded(rows) * wide)))
 
 
-def _row(kind: DType) -> Field:
+def _row(kind: DType) -> Strided:
     """One contiguous row."""
     wide = C0_SIZE_BYTE // kind.itemsize
-    return Field(kind, boxes.line(0), (Digit(wide, 1), Digit(REST, wide)))
+    return Strided(kind, strided.axis(0), (Mode(wide, 1), Mode(REST, wide)))
 
 
-def _reach(g: Field, rows: int, cols: int) -> int:
+def _reach(g: Strided, rows: int, cols: int) -> int:
     """Bytes from the first to the last row of the last strip."""
     (wide, _), (_, strip) = g.cols
     return ((-(-cols // wide) - 1) * strip + rows * wide) * g.dtype.itemsize

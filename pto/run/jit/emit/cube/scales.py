@@ -11,14 +11,14 @@ from typing import Final
 
 from pto.core.constants import MX_BLOCK_SIZE, MX_COL_LEN, MX_ROW_LEN
 from pto.core.dtypes import I32, U8
-from pto.core.layout import REST, Digit
+from pto.core.layout import REST, Mode
 from pto.isa.meaning.cube import factors as operands
 from pto.run.jit.emit.cube.factors import Factors, Matrix
 from pto.run.jit.emit.cube.unpack import RIGHT_AT, unpack
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field, in_boxes, plain
+from pto.run.jit.emit.tile.strided import Strided, boxed_layout, row_major
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
@@ -38,18 +38,18 @@ def of_tiles(
             tile.type.itemsize != 1 or tile.type.rows < rows or tile.type.cols < cols,
             "scales of another type, or fewer than the factors may need",
         )
-        place = planes.machine_address(s, tile)
-        found.append(Matrix(Access(in_boxes(tile).of(U8), place), *tile.type.shape))
+        place = masked.machine_address(s, tile)
+        found.append(Matrix(Access(boxed_layout(tile).of(U8), place), *tile.type.shape))
     return found[0], found[1]
 
 
-def fragments(rows: int, depth: int) -> tuple[Field, int, int]:
+def fragments(rows: int, depth: int) -> tuple[Strided, int, int]:
     """Scales as they lie beside L0A and L0B: boxes of 16 rows and two groups, along k first; the
     rows and groups there are."""
     along, across = operands.fragments(rows, depth)
     size, (h, w) = operands.FRAGMENT, (MX_ROW_LEN, MX_COL_LEN)
-    down = Digit(h, w), Digit(REST, across * size)
-    return Field(U8, down, (Digit(w, 1), Digit(REST, size))), along * h, across * w
+    down = Mode(h, w), Mode(REST, across * size)
+    return Strided(U8, down, (Mode(w, 1), Mode(REST, size))), along * h, across * w
 
 
 def scaled(
@@ -63,7 +63,7 @@ def scaled(
         scales, (_LEFT_SCALES, _RIGHT_SCALES), (m, groups), (groups, n), strict=True
     ):
         pitch = -(-matrix.cols // _LANES) * _LANES
-        places.append(Access(plain(I32, pitch), x.at(s.e.scratch(), at)))
+        places.append(Access(row_major(I32, pitch), x.at(s.e.scratch(), at)))
         unpack(s, places[-1], matrix.access, rows, cols)
     bad = x.stack("i32")
     x.store("i32", 0, bad, 4)
@@ -72,7 +72,7 @@ def scaled(
     return x.compare("eq", x.load("i32", bad, 4), "0", "i32")
 
 
-Write = Callable[[Text, Field, Field], None]
+Write = Callable[[Text, Strided, Strided], None]
 
 
 def _apply(
@@ -80,11 +80,11 @@ def _apply(
 ) -> None:
     """f(rows, cols, values, scales, bad)"""
     given = [("i64", rows), ("i64", cols), ("ptr", values.pointer), ("ptr", scales.pointer)]
-    key = repr(("scales", write.__name__, values.field, scales.field))
-    s.call(key, [*given, ("ptr", bad)], lambda x: write(x, values.field, scales.field))
+    key = repr(("scales", write.__name__, values.layout, scales.layout))
+    s.call(key, [*given, ("ptr", bad)], lambda x: write(x, values.layout, scales.layout))
 
 
-def _scale_rows(x: Text, values: Field, scales: Field) -> None:
+def _scale_rows(x: Text, values: Strided, scales: Strided) -> None:
     """One scale for 32 elements of a row."""
 
     def row(i: Val) -> None:
@@ -99,13 +99,13 @@ def _scale_rows(x: Text, values: Field, scales: Field) -> None:
     x.loop("%p0", 1, row)
 
 
-def _scale_columns(x: Text, values: Field, scales: Field) -> None:
+def _scale_columns(x: Text, values: Strided, scales: Strided) -> None:
     """One scale for 32 rows of a column."""
 
     def row(i: Val) -> None:
         def strip(c: Val) -> None:
             some = x.load(f"<{_LANES} x i32>", scales.at(x, "%p3", x.over(i, MX_BLOCK_SIZE), c))
-            kept = planes.head(x, _LANES, x.smaller(x.sub("%p1", c), _LANES))
+            kept = masked.prefix_mask(x, _LANES, x.smaller(x.sub("%p1", c), _LANES))
             plain = f"<{_LANES} x i32> splat (i32 127)"  # beside the last column nothing counts
             chosen = x.new(f"select <{_LANES} x i1> {kept}, <{_LANES} x i32> {some}, {plain}")
             _times(x, values.at(x, "%p2", i, c), chosen)

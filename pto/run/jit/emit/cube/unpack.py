@@ -27,12 +27,12 @@ from pto.core.dtypes import (
     DType,
     decode,
 )
-from pto.core.layout import REST, Axis, Digit
+from pto.core.layout import REST, Axis, Mode
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field, line
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
+from pto.run.jit.emit.tile.strided import Strided, axis
 from pto.run.jit.llvm import conversions, lanes, shuffles
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import Text, Val, vector
@@ -48,35 +48,35 @@ FACTORS: Final = {
 }
 
 
-def in_words(g: Field, *, across: bool) -> Field | None:
+def in_words(g: Strided, *, across: bool) -> Strided | None:
     """Four bytes that follow each other along a row, or down a column, as one word; None where the
     layout does not have them together."""
     along, other = (g.cols, g.rows) if across else (g.rows, g.cols)
     (size, step), *more = along
-    outer = [n.step for n in (*more, *other)]
+    outer = [n.stride for n in (*more, *other)]
     if step != 1 or size == REST or size % 4 or any(n % 4 for n in outer if n != 1):
         return None
-    inner = (Digit(size // 4, 1), *(Digit(n.size, n.step // 4) for n in more))
-    down = tuple(Digit(n.size, n.step if n.step == 1 else n.step // 4) for n in other)
-    return Field(I32, down, inner) if across else Field(I32, inner, down)
+    inner = (Mode(size // 4, 1), *(Mode(n.extent, n.stride // 4) for n in more))
+    down = tuple(Mode(n.extent, n.stride if n.stride == 1 else n.stride // 4) for n in other)
+    return Strided(I32, down, inner) if across else Strided(I32, inner, down)
 
 
-def can_weave(g: Field) -> bool:
+def can_weave(g: Strided) -> bool:
     """True if four bytes of a column lie in one box."""
     run, down = g.cols[0], g.rows[0]
-    return run.step == 1 and run.size != REST and down.size % 4 == 0  # REST is 0
+    return run.stride == 1 and run.extent != REST and down.extent % 4 == 0  # REST is 0
 
 
 def weave(s: OpContext, to: Access, src: Access, rows: Val, cols: Val) -> None:
     """Interleave bytes so that four of a column form a word; edges are padded to whole boxes."""
     given = [("i64", rows), ("i64", cols), ("ptr", to.pointer), ("ptr", src.pointer)]
-    key = repr(("weave", src.field, to.field))
-    s.call(key, given, lambda x: _weave(x, src.field, to.field))
+    key = repr(("weave", src.layout, to.layout))
+    s.call(key, given, lambda x: _weave(x, src.layout, to.layout))
 
 
-def _weave(x: Text, g: Field, to: Field) -> None:
+def _weave(x: Text, g: Strided, to: Strided) -> None:
     """f(rows of words, cols, dst, src)"""
-    w, down = g.cols[0].size, g.rows[0].step
+    w, down = g.cols[0].extent, g.rows[0].stride
     both = [n // 2 + n % 2 * w for n in range(2 * w)]  # two vectors interleaved
 
     def row(i: Val) -> None:
@@ -107,16 +107,16 @@ def unpack(
 ) -> None:
     """Unpack the first rows x cols items. Boxes that are turned around are unpacked whole. `flip`:
     bits of words that are inverted. `across`: pairs lie side by side."""
-    x, field = s.x, src.field
-    if "cols" not in field.units:
-        rows, cols = (_whole(x, *each) for each in ((field.rows, rows), (field.cols, cols)))
-    for target, work, key in _parts(x, to, field.dtype, flip, across):
+    x, layout = s.x, src.layout
+    if "cols" not in layout.contiguous_axes:
+        rows, cols = (_whole(x, *each) for each in ((layout.rows, rows), (layout.cols, cols)))
+    for target, work, key in _parts(x, to, layout.dtype, flip, across):
         transfer(s, rows, cols, target, src, work, key)
 
 
 def _whole(x: Text, along: Axis, count: Val) -> Val:
     """So many as are in whole boxes."""
-    size = along[0].size
+    size = along[0].extent
     return count if size == REST else x.mul(x.up(count, size), size)
 
 
@@ -138,15 +138,15 @@ def _pairs(x: Text, to: Access, dtype: DType, across: bool) -> Iterator[Part]:
     nibble = decode(dtype, np.arange(16, dtype=np.uint8))[::2].astype(np.float32)
     codes = np.arange(256)
     low, high = (nibble[each].view(np.uint32) for each in (codes & 15, codes >> 4))
-    (run, *panels), (step, *_) = to.field.cols, to.field.rows
+    (run, *panels), (step, *_) = to.layout.cols, to.layout.rows
     if across:
         words = low.astype(np.uint64) | high.astype(np.uint64) << 32
-        field = Field(U64, line(step.step // 2), (run, *panels))
-        yield to.laid(field), Work(lambda a: conversions.lookup(a, words)), "pairs"
+        layout = Strided(U64, axis(step.stride // 2), (run, *panels))
+        yield to.with_layout(layout), Work(lambda a: conversions.lookup(a, words)), "pairs"
         return
-    doubled = Field(F32, line(2 * step.step), to.field.cols)
+    doubled = Strided(F32, axis(2 * step.stride), to.layout.cols)
     for n, table in enumerate((low, high)):
-        place = Access(doubled, to.field.at(x, to.pointer, n, 0))
+        place = Access(doubled, to.layout.at(x, to.pointer, n, 0))
         yield place, Work(_looked_up(table)), f"nibble {n}"
 
 

@@ -21,7 +21,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.handle.view import Guarded, PointerAt, emits_in, inside, near
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import (
     I64,
@@ -106,11 +106,11 @@ class Words(Guarded):
 
     def spans(self, first: Any, size: Any, step: Any, limit: Any) -> Fact:
         first, size, step, limit = map(self.number, (first, size, step, limit))
-        fine = (size == 0) | (first + (size - 1) * step < limit)
+        guard = (size == 0) | (first + (size - 1) * step < limit)
         for each in (first, size, step):
             close = Fact(self.x, near(self.x, each.value))
-            fine = fine & (each >= 0) & close
-        return fine
+            guard = guard & (each >= 0) & close
+        return guard
 
     def next_of(self, op: object, numbers: Sequence[Number]) -> Number:
         unsupported_if(len(numbers) != 1, "a buffer for every turn")
@@ -164,26 +164,26 @@ class Words(Guarded):
         shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
         unusual = layout.sizes or C0_AXIS in layout.col_axes or not layout.is_defined
         unsupported_if(unusual, "a view of an unusual layout")
-        missing, whole, fine = RANK - len(shape), Number(self.x, 1), Fact(self.x, "true")
+        missing, whole, guard = RANK - len(shape), Number(self.x, 1), Fact(self.x, "true")
         if missing:
             whole = shape[0] * strides[0]
             for size, step in zip(shape[1:], strides[1:], strict=True):
                 whole = self.greatest(whole, size * step)
         for each in (*shape, *strides):
-            fine = fine & (each >= 0)
-        self.s.fault_unless(fine.name)
+            guard = guard & (each >= 0)
+        self.s.fault_unless(guard.name)
         five = (*[Number(self.x, 1)] * missing, *shape)
         return ViewAt(memory, address, dtype, five, (*[whole] * missing, *strides), layout)
 
     def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
-        x, fine, address, skip = self.x, "true", view.address, RANK - len(sizes)
+        x, guard, address, skip = self.x, "true", view.address, RANK - len(sizes)
         given = zip(view.shape[skip:], view.strides[skip:], offsets, sizes, strict=True)
         for limit, step, first, count in given:
             first, count = self.number(first), self.number(count)
-            fine = x.both(fine, x.compare("ule", first.value, limit.value))
-            fine = x.both(fine, x.compare("ule", count.value, (limit - first).value))
+            guard = x.both(guard, x.compare("ule", first.value, limit.value))
+            guard = x.both(guard, x.compare("ule", count.value, (limit - first).value))
             address = address + first * (step * view.dtype.itemsize)
-        self.s.fault_unless(fine)
+        self.s.fault_unless(guard)
         shape = (*view.shape[:skip], *map(self.number, sizes))
         return ViewAt(view.memory, address, view.dtype, shape, view.strides, view.layout)
 
@@ -218,13 +218,13 @@ class Words(Guarded):
         unsupported_if(SPACE_NUMBERS[type.space] != memory, "a tile of another buffer")
         x, made = self.x, self._made(type, address, region, pitch)
         if type.compact is Compact.NORMAL:
-            unset = any(id(v) in self.s.e.cells for v in self.s.op.results)
-            boxes.require_all_boxes(type, ["", ""] if unset else native(made).valid)
-        nbytes = type.nbytes if pitch is None else boxes.extent(native(made))
-        fine = self.s.e.inside(memory, address.value, nbytes)
+            unset = any(id(v) in self.s.e.stack_slots for v in self.s.op.results)
+            strided.require_all_boxes(type, ["", ""] if unset else native(made).valid)
+        nbytes = type.nbytes if pitch is None else strided.extent(native(made))
+        guard = self.s.e.inside(memory, address.value, nbytes)
         aligned = x.compare("eq", x.rest(address.value, align), 0)
-        fine = x.both(fine, self._within(made.get_valid(), type), aligned)
-        self.s.fault_unless(fine)
+        guard = x.both(guard, self._within(made.get_valid(), type), aligned)
+        self.s.fault_unless(guard)
         return made
 
     def _made(
@@ -236,22 +236,22 @@ class Words(Guarded):
 
     def window(self, tile: TileAt, row: Any, col: Any, type: TileType, region: Any) -> TileAt:
         parent, at = native(tile), (self.number(row).value, self.number(col).value)
-        stored, field = boxes.stored_shape(parent), boxes.field(parent)
+        stored, layout = strided.stored_shape(parent), strided.tile_layout(parent)
         alike = parent.type.layout == type.layout and parent.type.itemsize == type.itemsize
         unsupported_if(
             not alike or Compact.NULL not in (type.compact, parent.type.compact),
             "a window of another form",
         )
-        x, fine, skipped = self.x, "true", 0
+        x, guard, skipped = self.x, "true", 0
         made = self._made(type, tile.address, region, None)
-        box, axes = parent.type.box, (field.rows, field.cols)
+        box, axes = parent.type.box, (layout.rows, layout.cols)
         sizes = zip(at, type.shape, tile.type.shape, made.get_valid(), box, axes, strict=True)
         for first, size, limit, extent, side, along in sizes:
             ends = x.compare("ule", first, limit - size), x.compare("ule", extent.value, size)
-            fine = x.both(fine, x.compare("sle", size, limit))
-            fine = x.both(fine, *ends, x.compare("eq", x.rest(first, side), 0))
-            skipped = x.add(skipped, boxes.position(x, along, first))
-        self.s.fault_unless(fine)
+            guard = x.both(guard, x.compare("sle", size, limit))
+            guard = x.both(guard, *ends, x.compare("eq", x.rest(first, side), 0))
+            skipped = x.add(skipped, strided.position(x, along, first))
+        self.s.fault_unless(guard)
         address = tile.address + Number(x, skipped) * type.itemsize
         axis = type.layout.pitch_axis
         pitch = None if stored[axis] == type.shape[axis] else stored[axis]
@@ -305,7 +305,7 @@ class Words(Guarded):
         inside = s.e.inside(pointer.memory, address, size)
         s.fault_unless(x.both(near(x, count.value), inside))
         s.e.log_access(pointer.memory, address, 1, size, 0, writes=writes)
-        return s.pointer(pointer.memory, address, noted=True)
+        return s.pointer(pointer.memory, address, logged=True)
 
     def load(self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar) -> ScalarValue:
         kind = ScalarValue(("",), elem).types[0]
@@ -324,22 +324,22 @@ class Words(Guarded):
         s, x, offset = self.s, self.x, Number(self.x, 0)
         if isinstance(place, ViewAt):
             skip = RANK - len(indices)
-            limits, kind, fine = place.shape[skip:], place.dtype, inside(s, native(place))
+            limits, kind, guard = place.shape[skip:], place.dtype, inside(s, native(place))
             for index, step in zip(indices, place.strides[skip:], strict=True):
                 offset = offset + index * step
         else:
-            field, fine = boxes.lines(native(place)), "true"
-            kind, column = field.dtype, indices[-1] if indices else 0
-            (down,), (across,) = field.rows, field.cols
-            offset = row_of(limits, indices) * down.step + self.number(column) * across.step
+            layout, guard = strided.unboxed_layout(native(place)), "true"
+            kind, column = layout.dtype, indices[-1] if indices else 0
+            (down,), (across,) = layout.rows, layout.cols
+            offset = row_of(limits, indices) * down.stride + self.number(column) * across.stride
         size = _itemsize(kind)
         for index, limit in zip(indices, limits, strict=True):
-            fine = x.both(fine, x.compare("ult", index.value, self.number(limit).value))
+            guard = x.both(guard, x.compare("ult", index.value, self.number(limit).value))
         address = (place.address + offset * size).value
         if isinstance(place, ViewAt):
             s.e.log_access(place.memory, address, 1, size, 0, writes=writes)
-        s.fault_unless(fine)
-        return s.pointer(place.memory, address, noted=True)
+        s.fault_unless(guard)
+        return s.pointer(place.memory, address, logged=True)
 
     # ---- operands and results
 
@@ -372,8 +372,8 @@ class Words(Guarded):
         (value,), moved = self.s.op.group(self.s.body.binds), native(found)
         type = certain(value.type, t.TileBuf)
         self.s.e.bind(value, moved)  # to its new address
-        if self.s.e.reach is not None:
-            self.s.e.reach.name(moved, type)
+        if self.s.e.live_in is not None:
+            self.s.e.live_in.name(moved, type)
         return []
 
 

@@ -15,10 +15,10 @@ from pto.core.memory import Space
 from pto.isa.meaning.memory import burst, registers
 from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Digit, Field, distinct, span
+from pto.run.jit.emit.tile.strided import Mode, Strided, distinct, span
 from pto.run.jit.llvm.text import Val, expect
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
@@ -95,32 +95,32 @@ _UNLESS = "CTRL combines what is written, bursts overlap, or a number is out of 
 
 
 def move_bursts(
-    s: OpContext, move: Transfer, fine: str, *, pads: Callable[..., None] | None = None
+    s: OpContext, move: Transfer, guard: str, *, pads: Callable[..., None] | None = None
 ) -> None:
     """Copy rows of bytes if all conditions hold; else run the reference step."""
     x, (reads, writes) = s.x, move.steps
     long = x.add(move.width, move.wider)
-    fine = x.both(fine, in_range(s, long, move.loops))
+    guard = x.both(guard, in_range(s, long, move.loops))
     ends = []
     for place, width, steps in ((move.source, move.width, reads), (move.target, long, writes)):
         reach = span(x, width, move.counts, steps)
-        fine = x.both(fine, s.e.inside(place.memory, place.address, reach))
+        guard = x.both(guard, s.e.inside(place.memory, place.address, reach))
         ends.append(reach)
     order = distinct(x, long, move.counts, writes)
     if pads is None:  # one by one, as they come: the later one wins
         many = reduce(x.mul, move.counts)
         order = x.either(order, x.compare("ule", many, burst.MOST_OVERLAPPING))
-    fine = x.both(fine, order, planes.apart(s, move.source, ends[0], move.target, ends[1]))
+    guard = x.both(guard, order, masked.disjoint(s, move.source, ends[0], move.target, ends[1]))
 
     def run() -> None:
         pointers = [
             noted(s, move.source, move.width, move.counts, reads, ends[0], writes=False),
             noted(s, move.target, long, move.counts, writes, ends[1], writes=True),
         ]
-        rows, cols = reduce(x.mul, move.counts), boxes.line(1)
-        axes = (boxes.axis([*map(Digit, move.counts, steps)]) for steps in (reads, writes))
+        rows, cols = reduce(x.mul, move.counts), strided.axis(1)
+        axes = (strided.coalesced([*map(Mode, move.counts, steps)]) for steps in (reads, writes))
         src, dst = (
-            Access(Field(U8, axis, cols), pointer)
+            Access(Strided(U8, axis, cols), pointer)
             for axis, pointer in zip(axes, pointers, strict=True)
         )
         if pads is None:
@@ -128,7 +128,7 @@ def move_bursts(
         else:
             pads(dst, src, rows)
 
-    planes.guarded(s, fine, run, _UNLESS)
+    masked.guarded(s, guard, run, _UNLESS)
 
 
 def noted(
@@ -145,7 +145,7 @@ def noted(
     single = all(count == 1 for count in counts[1:])
     rows, nbytes, pitch = (counts[0], width, steps[0]) if single else (1, reach, 0)
     s.e.log_access(place.memory, place.address, rows, nbytes, pitch, writes=writes)
-    return s.pointer(place.memory, place.address, noted=True)
+    return s.pointer(place.memory, place.address, logged=True)
 
 
 def owner(s: OpContext, memory: Val, space: Space | None, sub: int | None = 0) -> Val:

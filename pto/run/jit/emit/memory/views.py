@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
 from pto.run.jit.llvm.index import Fact, Index, Number
 from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.text import UnsupportedLowering, Val
-from pto.run.jit.runtime.context import TELLS
+from pto.run.jit.runtime.context import RECORDS_SUMS
 
 _ROWS, _COLS = 3, 4  # dimensions
 
@@ -77,14 +77,14 @@ class Views(Elements):
     def _once(self, view: ViewRef) -> Fact:
         """True if no two elements share bytes."""
         axes = ([n.value for n in reversed(numbers)] for numbers in (view.shape, view.strides))
-        return Fact(self.x, boxes.distinct(self.x, 1, *axes))
+        return Fact(self.x, strided.distinct(self.x, 1, *axes))
 
     def numbered(self, view: ViewRef) -> Fact:
-        fine, reach = Fact(self.x, str(view.view.layout.name == "ND").lower()), Number(self.x, 1)
+        guard, reach = Fact(self.x, str(view.view.layout.name == "ND").lower()), Number(self.x, 1)
         for size, step in reversed(list(zip(view.shape, view.strides, strict=True))):
-            fine = fine & ((size == 1) | (step == reach))
+            guard = guard & ((size == 1) | (step == reach))
             reach = reach * size
-        return fine
+        return guard
 
     def _same(self, a: ViewRef, b: ViewRef) -> Fact:
         found = Fact(self.x, self.x.compare("eq", a.pointer, b.pointer, "ptr"))
@@ -93,16 +93,16 @@ class Views(Elements):
         return found
 
     def _separate_views(self, a: ViewRef, b: ViewRef) -> Fact:
-        return Fact(self.x, self.x.apart(*self._span(a), *self._span(b)))
+        return Fact(self.x, self.x.disjoint(*self._span(a), *self._span(b)))
 
     def _span(self, view: ViewRef) -> tuple[Val, Val]:
         """The start of a view, and the bytes it spans."""
         axes = ([n.value for n in numbers] for numbers in (view.shape, view.strides))
         begin = self.x.new(f"ptrtoint ptr {view.pointer} to i64")
-        return begin, self.x.mul(boxes.span(self.x, 1, *axes), view.dtype.itemsize)
+        return begin, self.x.mul(strided.span(self.x, 1, *axes), view.dtype.itemsize)
 
     def add_to(self, dst: ViewRef, src: ViewRef, add: Callable[[Any, Any], Any]) -> None:
-        told = self.x.compare("ne", self.context(TELLS), "null", "ptr")
+        told = self.x.compare("ne", self.context(RECORDS_SUMS), "null", "ptr")
         self.leave_unless(~Fact(self.x, told))
         self.assign(dst, [dst, src], add)
 

@@ -36,12 +36,12 @@ class Words(Guarded):
 
     def __init__(self, s: OpContext) -> None:
         super().__init__(s)
-        self.fine = Fact(s.x, "true")  # what is required so far
+        self.guard = Fact(s.x, "true")  # what is required so far
 
     # ---- numbers
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
-        self.fine = self.fine & self.fact(fact)
+        self.guard = self.guard & self.fact(fact)
 
     def fact(self, fact: Any) -> Fact:
         return Fact(self.x, bit(fact))
@@ -57,10 +57,10 @@ class Words(Guarded):
         self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
         """A branch without a lowering is a host fallback, when it is taken."""
-        x, fine, is_known = self.x, self.fine, self.fact(fact).name in ("true", "false")
+        x, guard, is_known = self.x, self.guard, self.fact(fact).name in ("true", "false")
 
         def way(run: Callable[[], None]) -> None:
-            self.fine = fine
+            self.guard = guard
             try:
                 with x.part():
                     run()
@@ -75,7 +75,7 @@ class Words(Guarded):
     def counts(self, name: str, what: str, *numbers: Any, least: int = 0) -> None:
         for each in map(self.number, numbers):
             small = Fact(self.x, self.x.compare("ult", each.value, _MOST))
-            self.fine = self.fine & small & (each >= least)
+            self.guard = self.guard & small & (each >= least)
 
     def bits(self, value: Any, type: t.Scalar) -> Number:
         if not isinstance(value, Number):
@@ -94,10 +94,10 @@ class Words(Guarded):
     def aligned(
         self, name: str, pointer: PointerAt, step: int, loops: Sequence[BurstLoop] = ()
     ) -> None:
-        self.fine = self.fine & (pointer.address % step == 0)
+        self.guard = self.guard & (pointer.address % step == 0)
         for loop in loops:
             count, stride = self.number(loop.count), self.number(loop.destination)
-            self.fine = self.fine & ((count <= 1) | (stride % step == 0))
+            self.guard = self.guard & ((count <= 1) | (stride % step == 0))
 
     # ---- bursts
 
@@ -119,12 +119,12 @@ class Words(Guarded):
         ]
         width, wider = (self.number(n).value for n in (width, wider))
         transfer = Transfer(src.place, dst.place, width, turns, wider)
-        move_bursts(self.s, transfer, self.fine.name, pads=pads)
+        move_bursts(self.s, transfer, self.guard.name, pads=pads)
 
     def write(
         self, name: str, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]
     ) -> None:
-        self.fine = self.fine & Fact(self.x, plain_writes(self.s))
+        self.guard = self.guard & Fact(self.x, plain_writes(self.s))
         self.move(name, src, dst, width, loops)
 
     def padded(
@@ -140,20 +140,20 @@ class Words(Guarded):
         x, (bits, kind), (left, right) = self.x, pad, map(self.number, beside)
         size, payload = kind.itemsize, self.number(width)
         for each in (left, right):
-            self.fine = self.fine & Fact(x, x.compare("ult", each.value, SMALL))
+            self.guard = self.guard & Fact(x, x.compare("ult", each.value, SMALL))
         for each in (payload, *(self.number(p.destination) for p in loops)):
-            self.fine = self.fine & (each % size == 0)
+            self.guard = self.guard & (each % size == 0)
         before, used = left * size, left * size + payload + right * size
         row = (used + (BLOCK_BYTE_SIZE - 1)) // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE
         item = self._item(bits, kind)
 
         def pads(to: Access, from_: Access, rows: Val) -> None:
             last, end = ((before + payload) // size).value, (row // size).value
-            side = Access(to.field.in_items(x, kind), to.pointer)
+            side = Access(to.layout.in_items(x, kind), to.pointer)
             if left.known != 0:
                 tile_moves.fill(self.s, side, item, (0, rows), (0, left.value))
             tile_moves.fill(self.s, side, item, (0, rows), (last, end))
-            middle = Access(to.field, x.at(to.pointer, before.value))
+            middle = Access(to.layout, x.at(to.pointer, before.value))
             tile_moves.transfer(self.s, rows, payload.value, middle, from_)
 
         self.move(name, src, dst, payload, loops, row - payload, pads=pads)

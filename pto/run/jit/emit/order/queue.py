@@ -25,7 +25,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.llvm.index import Fact, Number
@@ -158,8 +158,8 @@ def _push(s: OpContext) -> Sequence[Lowered]:
             made.add(ring.TAKEN)
             made.add(ring.PUSHED)
 
-        fine = x.either(usual, others[0]) if others else usual
-        return fine, lambda: made.has_room(number), take
+        guard = x.either(usual, others[0]) if others else usual
+        return guard, lambda: made.has_room(number), take
 
     coroutine.until(s, begin, _UNLESS)
     return []
@@ -229,11 +229,11 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -
 
 def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Any]) -> Fact:
     """True if the second half starts at a box, or lies inside one."""
-    fine = Fact(x, "true")
+    guard = Fact(x, "true")
     for first, many, side in zip(queue.part(made.split, 1, *half), half, box, strict=True):
         into = Number(x, 0) + first % side
-        fine = fine & ((into == 0) | (into + many <= side))
-    return fine
+        guard = guard & ((into == 0) | (into + many <= side))
+    return guard
 
 
 def _to_vectors(
@@ -244,9 +244,11 @@ def _to_vectors(
     rows, cols = _values(region)
     for sub in made.vectors:
         at = _values(queue.part(made.split, sub, *region))
-        half = Access(source.field, source.field.at(x, source.pointer, *at))
+        half = Access(source.layout, source.layout.at(x, source.pointer, *at))
         target = TileDesc((0, rows, cols), slot)
-        to = Access(boxes.field(target), x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address.value))
+        to = Access(
+            strided.tile_layout(target), x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address.value)
+        )
         if how is None:
             transfer(s, rows, cols, to, half)
         else:
@@ -255,9 +257,11 @@ def _to_vectors(
 
 def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Number) -> None:
     x, whole = s.x, TileDesc((0, *slot.shape), slot)
-    begin = Access(boxes.field(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address.value))
+    begin = Access(
+        strided.tile_layout(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address.value)
+    )
     at = _values(queue.part(made.split, made.me, *_valid(s, tile)))
-    to = Access(begin.field, begin.field.at(x, begin.pointer, *at))
+    to = Access(begin.layout, begin.layout.at(x, begin.pointer, *at))
     transfer(s, *tile.valid, to, tile_access(s, tile))
 
 

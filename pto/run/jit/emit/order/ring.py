@@ -9,7 +9,7 @@ from pto.core.dtypes import DType
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import I64, unsupported_if
@@ -96,8 +96,8 @@ class Ring:
         return Matrix(kind, slot + start, pitch, (slot + end <= self.room) & (end <= self.size))
 
     def side(self, matrix: Matrix) -> Access:
-        field = boxes.plain(matrix.kind, matrix.pitch.value)
-        return Access(field, self.s.x.at(self.first, matrix.start.value))
+        layout = strided.row_major(matrix.kind, matrix.pitch.value)
+        return Access(layout, self.s.x.at(self.first, matrix.start.value))
 
     def has_room(self, number: Number) -> str:
         """True if a slot is free for the next push."""
@@ -106,17 +106,17 @@ class Ring:
         half = (self.slots >> 1).value
         period = Number(x, x.new(f"select i1 {few.name}, i64 {self.slots.value}, i64 {half}"))
         told = number - self.turn(number, period) - self.slots + period
-        fine = Fact(x, "true")
+        guard = Fact(x, "true")
         for agent in agents:
-            fine = fine & (self.count(ring.FREED, agent) >= told)
-        return ((number < self.slots) | fine).name
+            guard = guard & (self.count(ring.FREED, agent) >= told)
+        return ((number < self.slots) | guard).name
 
     def has_entry(self, number: Number) -> str:
         """True if an entry is available for the next pop."""
-        fine = Fact(self.s.x, "true")
+        guard = Fact(self.s.x, "true")
         producers = range(1) if self.way == ring.TO_VECTOR else self.vectors
         if self.way == ring.TO_VECTOR:
-            fine = self.me < len(self.vectors)
+            guard = self.me < len(self.vectors)
         for agent in producers:
-            fine = fine & (self.count(ring.PUSHED, agent) > number)
-        return fine.name
+            guard = guard & (self.count(ring.PUSHED, agent) > number)
+        return guard.name

@@ -29,11 +29,11 @@ from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.order.ring import number_of
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access, tile_access
-from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
+from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.context import epilogue_bits
@@ -69,7 +69,7 @@ def _vector(s: OpContext) -> Sequence[Lowered]:
     form = expect(Form.row(tile.type) if plain else None, Form, why)
     inside = s.e.inside(tile.memory, tile.address, tile.type.nbytes)
     unless = "scales that leave their buffer"
-    planes.guarded(s, inside, lambda: _keep(s, form, tile.address, cols), unless)
+    masked.guarded(s, inside, lambda: _keep(s, form, tile.address, cols), unless)
     return []
 
 
@@ -100,22 +100,22 @@ class Leaving:
         if not self.register:
             return "true"
         form, count = (s.register(self.register, n) for n in (_FORM, _COUNT))
-        fine = x.compare("eq", form, self.form.number)
+        guard = x.compare("eq", form, self.form.number)
         if self.form.element is None:
-            return fine
-        fine = x.both(fine, x.compare("sle", cols, count))
-        return x.both(fine, x.compare("sgt", cols, 1))  # the word of a single column is whole
+            return guard
+        guard = x.both(guard, x.compare("sle", cols, count))
+        return x.both(guard, x.compare("sgt", cols, 1))  # the word of a single column is whole
 
     def send(self, s: OpContext, tile: TileDesc, dst: Access) -> None:
         """Convert and store elements in a slot, row by row or column by column."""
         x, (rows, cols), source = s.x, tile.valid, tile_access(s, tile)
-        unsupported_if(len(dst.field.rows) > 1 or len(dst.field.cols) > 1, "boxes in a slot")
+        unsupported_if(len(dst.layout.rows) > 1 or len(dst.layout.cols) > 1, "boxes in a slot")
         scale, row = self._given(s)
         named = TileDesc(("", "%p0", "%p1"), tile.type, tile.pitch)
         places = ("ptr", dst.pointer), ("ptr", source.pointer)
         more = ("ptr", "%ctx"), ("ptr", row), ("i64", scale)
         given = Parameters(("i64", rows), ("i64", cols), *places, *more)
-        field, profile = dst.field.renamed(given.name), s.case.profile
+        layout, profile = dst.layout.renamed(given.name), s.case.profile
 
         def make(name: str) -> str:
             text, unit = Text(s.e.unit.declare), s.e.unit
@@ -126,10 +126,10 @@ class Leaving:
 
             mover = Mover(text, [], word, False)
             outlet = Outlet(tile.type.dtype, self.dtype, self.relu, profile.scaling)
-            self._write(mover, outlet, named, field)
+            self._write(mover, outlet, named, layout)
             return text.procedure(name, given.types)
 
-        key = repr(("send", profile.name, self, tile.type, tile.pitch, field))
+        key = repr(("send", profile.name, self, tile.type, tile.pitch, layout))
         x.do(f"call void {s.e.unit.shared(key, make)}({given.listed})")
         if self.register == registers.TILE_QUANT:
             x.store(I64, 0, s.register_at(self.register, _FORM), 8)
@@ -146,11 +146,11 @@ class Leaving:
         signed = self.register != registers.TILE_QUANT and self.dtype is I8
         return (x.new(f"or i64 {scale}, {1 << SIGN}") if signed else scale), "null"
 
-    def _write(self, x: Mover, outlet: Outlet, tile: TileDesc, dst: Field) -> None:
+    def _write(self, x: Mover, outlet: Outlet, tile: TileDesc, dst: Strided) -> None:
         """The function: rows and columns, slot and tile are its parameters."""
         rows, cols = (Number(x.x, n) for n in tile.valid)
-        src = TileRef(tile, "%p3", (rows, cols), boxes.field(tile), boxes.extent(tile))
-        steps = [Number(x.x, axis[0].step) for axis in (dst.rows, dst.cols)]
+        src = TileRef(tile, "%p3", (rows, cols), strided.tile_layout(tile), strided.extent(tile))
+        steps = [Number(x.x, axis[0].stride) for axis in (dst.rows, dst.cols)]
         one, none = Number(x.x, 1), Number(x.x, 0)
         place = ViewDesc(("",) * 12, self.dtype, GLOBAL_ND)
         slot = ViewRef(place, "%p2", (one, one, one, rows, cols), (none, none, none, *steps))
@@ -170,7 +170,7 @@ class Leaving:
             return outlet.change(x, None, Number(x.x, _GIVEN_SCALE), 0, saturate=saturate)
         place = TileDesc(("", 1, self.form.cols), row_type(element, self.form.cols))
         valid = Number(x.x, 1), Number(x.x, self.form.cols)
-        fp = TileRef(place, _GIVEN_ROW, valid, boxes.field(place), boxes.extent(place))
+        fp = TileRef(place, _GIVEN_ROW, valid, strided.tile_layout(place), strided.extent(place))
 
         def words(j: Any) -> Any:
             found = x.read(fp, 0, j)

@@ -19,7 +19,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import CHEAP, WORDS
 from pto.run.jit.llvm.index import Fact, Number
 from pto.run.jit.llvm.text import I32, I64, certain
-from pto.run.jit.runtime.context import COME, SIGNALS, TELLS
+from pto.run.jit.runtime.context import ARRIVALS, RECORDS_SUMS, SIGNALS
 from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
 
 _EACH = signal_offset(1) - signal_offset(0)
@@ -73,7 +73,7 @@ class SignalWords(Words):
     # ---- barriers of all cores
 
     def _come(self, kind: str) -> str:
-        return self.x.at(self.context(COME), 8 * registers.CORE_TYPES.index(kind))
+        return self.x.at(self.context(ARRIVALS), 8 * registers.CORE_TYPES.index(kind))
 
     def arrivals(self, kind: str) -> Number:
         return self._at(self._come(kind))
@@ -104,8 +104,8 @@ class SignalWords(Words):
                 x.loop(size.value, 1, lambda i: nested(inner, at + Number(x, i) * step))
                 return
             word = x.load(I32, x.at(first, (at * 4).value), 4)
-            fine = holds(Number(x, x.new(f"sext i32 {word} to i64")))
-            x.store("i1", x.both(x.load("i1", found), fine.name), found)
+            guard = holds(Number(x, x.new(f"sext i32 {word} to i64")))
+            x.store("i1", x.both(x.load("i1", found), guard.name), found)
 
         nested(axes, Number(x, 0))
         return Fact(x, x.load("i1", found))
@@ -114,7 +114,7 @@ class SignalWords(Words):
         x, first = self.x, self._first(view)
         word = x.new(f"trunc i64 {value.value} to i32")
         if adds:
-            plain = x.compare("eq", self.context(TELLS), "null", "ptr")
+            plain = x.compare("eq", self.context(RECORDS_SUMS), "null", "ptr")
             self.leave_unless(Fact(x, plain), "another rank is told of the sum")
             word = x.new(f"add i32 {x.load(I32, first, 4)}, {word}")
         x.store(I32, word, first, 4)

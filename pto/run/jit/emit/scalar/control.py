@@ -45,7 +45,8 @@ def _phi(
 def _require_loose(e: Emitter, values: Sequence[Value]) -> None:
     """Refuse a tile with a valid region that is set under a second name."""
     unsupported_if(
-        any(id(v) in e.cells for v in values), "a tile whose valid region is set goes by two names"
+        any(id(v) in e.stack_slots for v in values),
+        "a tile whose valid region is set goes by two names",
     )
 
 
@@ -120,7 +121,7 @@ def _repeat(
         left, *values = state
         found = turn(values)
         if not quick:
-            e.look_up()
+            e.poll()
         return [x.new(f"sub {kind} {left}, 1"), *found]
 
     def some(state: list[str]) -> list[Val]:
@@ -129,7 +130,7 @@ def _repeat(
         part = x.new(f"select i1 {few}, {kind} {left}, {kind} {_TURNS}")
         found = x.while_loop([kind, *types], [part, *values], more, once)[1:]
         rest = x.new(f"sub {kind} {left}, {part}")
-        x.when(x.compare("ne", rest, 0, kind), e.look_up)
+        x.when(x.compare("ne", rest, 0, kind), e.poll)
         return [rest, *found]
 
     nested = quick and not (isinstance(count, int) and count <= _TURNS)
@@ -206,7 +207,7 @@ def _while(e: Emitter, op: Operation) -> None:
         for arg, value in zip(after.args, passed, strict=True):
             e.bind(arg, value)
         e.block(after)
-        e.look_up()
+        e.poll()
         return _flat(start, _carried(e, after.ops[-1].operands))
 
     types = [type for value in start for type in value.types]

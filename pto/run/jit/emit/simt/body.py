@@ -241,7 +241,7 @@ class Body:
             self.e.bind(counter, ScalarValue((state[0],), low.type))
             self.p.assign(block.ops[-1], around, self.run(block))
             self.p.flush()
-            self.e.look_up()
+            self.e.poll()
             return [x.new(f"add {kind} {state[0]}, {by.name}")]
 
         def test(state: list[str]) -> str:
@@ -273,7 +273,7 @@ class Body:
     def _while_some(self, cell: str, turn: Callable[[], None]) -> None:
         def once(_: list[str]) -> list[Val]:
             turn()
-            self.e.look_up()
+            self.e.poll()
             return []
 
         self.x.while_loop([], [], lambda _: self._some(cell), once)

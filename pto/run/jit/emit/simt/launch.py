@@ -56,9 +56,9 @@ def _alone(s: OpContext) -> Sequence[Lowered]:
 
 
 def _body(s: OpContext, size: Sequence[Val], total: Val, ops: Sequence[Operation]) -> Body:
-    if s.e.reach is not None:
+    if s.e.live_in is not None:
         for op in ops:
-            s.e.reach.pointers(op)
+            s.e.live_in.pointers(op)
     phases = Phases(s, size, total, ops)
     phases.fault = lambda op: _call(s, phases, op, ends=True)
     clock = any(op.body in CLOCKS for op in ops)
@@ -91,12 +91,12 @@ def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
 
 
 def _total(s: OpContext, size: Sequence[Val]) -> Val:
-    x, fine, total = s.x, "true", 1
+    x, guard, total = s.x, "true", 1
     for each in size:
-        fine = x.both(fine, x.compare("ult", x.sub(each, 1), MAX_ITEMS))
+        guard = x.both(guard, x.compare("ult", x.sub(each, 1), MAX_ITEMS))
         total = x.mul(total, each)
-    fine = x.both(fine, x.compare("sle", total, MAX_ITEMS))
-    s.fault_unless(fine)
+    guard = x.both(guard, x.compare("sle", total, MAX_ITEMS))
+    s.fault_unless(guard)
     return total
 
 

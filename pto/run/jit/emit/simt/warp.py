@@ -191,11 +191,11 @@ class Warp:
         last = self.spread(np.dtype(np.uint64), x.sub(e.size(at.memory), nbytes))
         enough = self.spread(lanes.BOOL, x.compare("sge", e.size(at.memory), nbytes))
         places = at.addresses.view(np.uint64)
-        fine = (places <= last) & ((places & np.uint64(nbytes - 1)) == 0) & enough
+        guard = (places <= last) & ((places & np.uint64(nbytes - 1)) == 0) & enough
         if nbytes & (nbytes - 1):
-            fine = (places <= last) & (places % np.uint64(nbytes) == 0) & enough
-        self.fault(~fine)
-        return e.base(at.memory), fine & self.mask
+            guard = (places <= last) & (places % np.uint64(nbytes) == 0) & enough
+        self.fault(~guard)
+        return e.base(at.memory), guard & self.mask
 
     def _in_line(self, at: At, nbytes: int, on: Symbol) -> tuple[str, str]:
         """True if all lanes are active and their items are contiguous; the first address."""

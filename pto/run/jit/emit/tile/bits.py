@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.dtypes import U8
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import BOOL, Symbol
 from pto.run.jit.llvm.text import Val, unsupported_if, vector
@@ -57,7 +57,7 @@ def pack(
                 return
             found, room = x.new(f"and {kind} {found}, {m.mask}"), x.stack(word)
             x.store(word, x.new(f"bitcast {kind} {found} to {word}"), room, 8)
-            planes.copy_bytes(x, at, room, x.up(x.heads[m.mask], 8))
+            masked.copy_bytes(x, at, room, x.up(x.prefix_masks[m.mask], 8))
 
         m.strips(Number(x, i), width, put, [], upright=False)
 
@@ -67,9 +67,9 @@ def pack(
 
 def row_of(m: Mover, tile: TileRef, i: Val) -> str:
     """The address of a row of contiguous elements."""
-    contiguous = tile.field.cols == boxes.line(1)
+    contiguous = tile.layout.cols == strided.axis(1)
     unsupported_if(not contiguous, "rows that are not contiguous")
-    return tile.field.at(m.x, tile.pointer, i, 0)
+    return tile.layout.at(m.x, tile.pointer, i, 0)
 
 
 def _through_bytes(
@@ -89,7 +89,7 @@ def _through_bytes(
         def put(_: Index, j: Index) -> None:
             found = m.symbol(cell(Index(j.lanes, Number(x, i), 0), j)).astype(np.uint8)
             at = x.at(image, x.add(begin, j.start.value))
-            planes.store_lanes(x, U8, j.lanes.count, found.name, at, m.mask)
+            masked.store_lanes(x, U8, j.lanes.count, found.name, at, m.mask)
 
         m.strips(Number(x, i), width, put, [], upright=False)
 
@@ -101,7 +101,7 @@ def _through_bytes(
         x.store(f"i{_WORD}", value, x.at(packed, x.over(at, 8)))
 
     x.loop(total.value, _WORD, word)
-    planes.copy_bytes(x, dst.pointer, packed, nbytes.value)
+    masked.copy_bytes(x, dst.pointer, packed, nbytes.value)
 
 
 def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
@@ -115,7 +115,7 @@ def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     else:  # no byte behind the last
         room = x.stack(word)
         x.store(word, 0, room, 8)
-        planes.copy_bytes(x, room, at, x.up(x.heads[m.mask], 8))
+        masked.copy_bytes(x, room, at, x.up(x.prefix_masks[m.mask], 8))
         found = x.load(word, room, 8)
     return j.lanes.symbol(BOOL, x.new(f"bitcast {word} {found} to {vector(count, 'i1')}"))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.primitives import select
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
@@ -41,9 +41,9 @@ def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -
             first, mask = x.mul(k.start.value, many), m.mask
             if mask is not None or not width.known or width.known % many:
                 left = x.smaller(x.sub(width.value, first), count * many)
-                mask = planes.head(x, count * many, left)
+                mask = masked.prefix_mask(x, count * many, left)
             at = x.at(begin, x.mul(first, dst.type.itemsize))
-            planes.store_lanes(x, dst.type.dtype, count * many, woven, at, mask)
+            masked.store_lanes(x, dst.type.dtype, count * many, woven, at, mask)
 
         wide = Number(x, x.up(width.value, many))
         m.strips(Number(x, i), wide, put, [8], upright=False)
@@ -121,7 +121,7 @@ def at_most(m: Mover, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) 
             last = x.new(f"extractelement {sums.type} {sums.name}, i64 {_SUMS - 1}")
             x.store("i32", last, total)
             items = items_of(spot, sums, dst.type.dtype).name
-            planes.store_lanes(x, dst.type.dtype, _SUMS, items, x.at(begin, at), None)
+            masked.store_lanes(x, dst.type.dtype, _SUMS, items, x.at(begin, at), None)
 
         x.loop(bins, _SUMS, some)
 

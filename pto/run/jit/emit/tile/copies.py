@@ -1,4 +1,4 @@
-"""Copies between fields of any layout, and fills: one function for each pair of layouts.
+"""Copies between strided layouts, and fills: one function for each pair of layouts.
 
 Lines that are contiguous in both are copied by vectors, lines across each other in small blocks
 that are turned around in registers. A `Work` makes something of each element on its way.
@@ -13,13 +13,13 @@ from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.layout import Axis
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.boxes import Digit, Field, line, position, stretches
+from pto.run.jit.emit.tile import masked
+from pto.run.jit.emit.tile.strided import Mode, Strided, axis, position, strided_runs
 from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.lanes import Lanes, items_of, symbol_type
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
-_LANES_BYTES = planes.VECTOR_BYTES
+_LANES_BYTES = masked.VECTOR_BYTES
 _AT_ONCE = 128  # bytes of a line that are moved together, to as many boxes as that is
 _WHOLE, _CACHE_LINE = 512, 64  # the same where rows of boxes are whole lines of the cache
 _LONG = 512  # bytes from which the C library copies faster than our vectors (measured)
@@ -37,9 +37,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A part in which both fields have one step along each side; addresses and extents are names.
+    """A part in which both layouts have one stride along each axis.
 
-    `most`: columns at most, where that is a number known now.
+    Addresses and extents are names. `most`: columns at most, where that is a number known now.
     """
 
     rows: Val
@@ -70,26 +70,26 @@ class Copier:
         self.work = work
         self.by_column = work is not None and work.by_column
 
-    def copy(self, dst: Field, src: Field, rows: Val, cols: Val, to: str, from_: str) -> None:
+    def copy(self, dst: Strided, src: Strided, rows: Val, cols: Val, to: str, from_: str) -> None:
         """The first rows x cols elements; neither is 0."""
-        unknown = [f for f in (dst, src) if not f.units]
+        unknown = [f for f in (dst, src) if not f.contiguous_axes]
         if unknown:
             self._when_known(unknown[0] is dst, dst, src, (rows, cols, to, from_))
             return
-        both = dst.units & src.units
+        both = dst.contiguous_axes & src.contiguous_axes
         if "cols" in both:
             self._along(dst, src, rows, cols, to, from_)
         elif self.by_column:
             self._walk(dst, src, rows, cols, to, from_, self._elements(dst, src))
         elif "rows" in both:
             self._along(dst.swapped, src.swapped, cols, rows, to, from_)
-        elif "rows" in dst.units:
+        elif "rows" in dst.contiguous_axes:
             self._walk(dst, src, rows, cols, to, from_, self._turned(dst, src))
         else:
             dst, src = dst.swapped, src.swapped
             self._walk(dst, src, cols, rows, to, from_, self._turned(dst, src))
 
-    def _along(self, dst: Field, src: Field, rows: Val, cols: Val, to: str, from_: str) -> None:
+    def _along(self, dst: Strided, src: Strided, rows: Val, cols: Val, to: str, from_: str) -> None:
         """Lines in both; where one of them has narrow boxes, several boxes of a line at once: what
         is read of a line is used before lines of the same cache set drive it out."""
         x, size = self.x, max(dst.dtype.itemsize, src.dtype.itemsize)
@@ -124,25 +124,25 @@ class Copier:
 
     def _boxes(
         self,
-        dst: Field,
-        src: Field,
+        dst: Strided,
+        src: Strided,
         rows: Val,
         bases: tuple[str, str],
         columns: Sequence[Val],
         wide: int,
     ) -> None:
         """All rows of the boxes that begin at these columns, row by row."""
-        x, fields = self.x, (dst, src)
+        x, layouts = self.x, (dst, src)
         starts = [
             [x.at(base, x.mul(position(x, f.cols, c), f.dtype.itemsize)) for c in columns]
-            for base, f in zip(bases, fields, strict=True)
+            for base, f in zip(bases, layouts, strict=True)
         ]
 
         def down(top: list[Val], height: Val, _: int | None) -> None:
             def one(i: Val) -> None:
                 lines = [
-                    x.mul(x.add(first, x.mul(i, f.rows[0].step)), f.dtype.itemsize)
-                    for first, f in zip(top, fields, strict=True)
+                    x.mul(x.add(first, x.mul(i, f.rows[0].stride)), f.dtype.itemsize)
+                    for first, f in zip(top, layouts, strict=True)
                 ]
                 for a, b, col in zip(*starts, columns, strict=True):
                     places = x.at(a, lines[0]), x.at(b, lines[1])
@@ -150,24 +150,24 @@ class Copier:
 
             x.loop(height, 1, one)
 
-        stretches(x, (dst.rows, src.rows), 0, rows, down)
+        strided_runs(x, (dst.rows, src.rows), 0, rows, down)
 
     def _when_known(
-        self, is_dst: bool, dst: Field, src: Field, rest: tuple[Val, Val, str, str]
+        self, is_dst: bool, dst: Strided, src: Strided, rest: tuple[Val, Val, str, str]
     ) -> None:
         """Steps known only when it runs: one case for each axis that may be contiguous."""
         x, unknown = self.x, dst if is_dst else src
-        names = [n for n in ("cols", "rows") if not isinstance(getattr(unknown, n)[0].step, int)]
+        names = [n for n in ("cols", "rows") if not isinstance(getattr(unknown, n)[0].stride, int)]
 
         def case(n: int) -> None:
             if n == len(names):
                 self._walk(dst, src, *rest, self._elements(dst, src))
                 return
             first, *others = getattr(unknown, names[n])
-            known = unknown._replace(**{names[n]: (Digit(first.size, 1), *others)})
+            known = unknown._replace(**{names[n]: (Mode(first.extent, 1), *others)})
             sides = (known, src) if is_dst else (dst, known)
             x.when(
-                x.compare("eq", first.step, 1),
+                x.compare("eq", first.stride, 1),
                 lambda: self.copy(*sides, *rest),
                 lambda: case(n + 1),
             )
@@ -176,8 +176,8 @@ class Copier:
 
     def _walk(
         self,
-        dst: Field,
-        src: Field,
+        dst: Strided,
+        src: Strided,
         rows: Val,
         cols: Val,
         to: str,
@@ -199,15 +199,15 @@ class Copier:
                 ]
                 part(Rect(height, width, places[0], places[1], most, x.add(first, left[-1])))
 
-            stretches(x, (dst.rows, src.rows), 0, rows, down)
+            strided_runs(x, (dst.rows, src.rows), 0, rows, down)
 
-        stretches(x, (dst.cols, src.cols, line(1)), 0, cols, across)
+        strided_runs(x, (dst.cols, src.cols, axis(1)), 0, cols, across)
 
     # ---- lines that are contiguous in both
 
-    def _lines(self, dst: Field, src: Field) -> Callable[[Rect], None]:
+    def _lines(self, dst: Strided, src: Strided) -> Callable[[Rect], None]:
         x, widest = self.x, max(dst.dtype.itemsize, src.dtype.itemsize)
-        steps = dst.rows[0].step, src.rows[0].step
+        steps = dst.rows[0].stride, src.rows[0].stride
 
         def part(r: Rect) -> None:
             if r.most is None or r.most * widest > _LANES_BYTES:
@@ -224,13 +224,15 @@ class Copier:
                     self._short_lines(dst, src, r, most, None)
 
             def rest() -> None:
-                self._short_lines(dst, src, r, most, planes.head(x, most, r.cols))
+                self._short_lines(dst, src, r, most, masked.prefix_mask(x, most, r.cols))
 
             x.when(full, whole, rest)
 
         return part
 
-    def _short_lines(self, dst: Field, src: Field, r: Rect, lanes: int, mask: str | None) -> None:
+    def _short_lines(
+        self, dst: Strided, src: Strided, r: Rect, lanes: int, mask: str | None
+    ) -> None:
         """A vector each."""
 
         def one(i: Val) -> None:
@@ -238,35 +240,35 @@ class Copier:
 
         self.x.loop(r.rows, 1, one)
 
-    def _long_lines(self, dst: Field, src: Field, r: Rect) -> None:
+    def _long_lines(self, dst: Strided, src: Strided, r: Rect) -> None:
         """Bytes as they are, of lines that are worth a call; else strips of vectors."""
         x, sizes = self.x, (dst.dtype.itemsize, src.dtype.itemsize)
         lanes, nbytes = _LANES_BYTES // max(sizes), x.mul(r.cols, max(sizes))
 
         def by_bytes(i: Val) -> None:
-            planes.copy_bytes(x, *self._line(dst, src, r, i), nbytes)
+            masked.copy_bytes(x, *self._line(dst, src, r, i), nbytes)
 
         def by_strips(i: Val) -> None:
             starts = self._line(dst, src, r, i)
 
             def strip(j: Val, mask: str | None) -> None:
-                a, b = (planes.offset(x, p, j, 1, n) for p, n in zip(starts, sizes, strict=True))
+                a, b = (masked.offset(x, p, j, 1, n) for p, n in zip(starts, sizes, strict=True))
                 self._move(dst.dtype, src.dtype, lanes, a, b, mask, x.add(r.col, j))
 
-            planes.strips(x, lanes, r.cols, strip)
+            masked.strips(x, lanes, r.cols, strip)
 
         is_long = "false" if self.work is not None else x.compare("sge", nbytes, _LONG)
         x.when(is_long, lambda: x.loop(r.rows, 1, by_bytes), lambda: x.loop(r.rows, 1, by_strips))
 
-    def _line(self, dst: Field, src: Field, r: Rect, i: Val) -> tuple[str, str]:
+    def _line(self, dst: Strided, src: Strided, r: Rect, i: Val) -> tuple[str, str]:
         x = self.x
-        to = x.at(r.to, x.mul(x.mul(i, dst.rows[0].step), dst.dtype.itemsize))
-        return to, x.at(r.from_, x.mul(x.mul(i, src.rows[0].step), src.dtype.itemsize))
+        to = x.at(r.to, x.mul(x.mul(i, dst.rows[0].stride), dst.dtype.itemsize))
+        return to, x.at(r.from_, x.mul(x.mul(i, src.rows[0].stride), src.dtype.itemsize))
 
     def _move(
         self, dst: DType, src: DType, lanes: int, to: str, from_: str, mask: str | None, col: Val
     ) -> None:
-        value = planes.load_lanes(self.x, src, lanes, from_, mask)
+        value = masked.load_lanes(self.x, src, lanes, from_, mask)
         self._put(dst, src, lanes, value, to, mask, col)
 
     def _put(
@@ -285,18 +287,18 @@ class Copier:
             spot = Lanes(x, lanes)
             given = [spot.symbol(symbol_type(src), value)]
             if self.work.combines:
-                old = planes.load_lanes(x, dst, lanes, to, mask)
+                old = masked.load_lanes(x, dst, lanes, to, mask)
                 given.append(spot.symbol(symbol_type(dst), old))
             where = (col, mask) if self.by_column else ()
             value = str(items_of(spot, self.work.fn(*given, *where), dst).name)
         elif element(src) != element(dst):
             a, b = vector(lanes, element(src)), vector(lanes, element(dst))
             value = x.new(f"bitcast {a} {value} to {b}")
-        planes.store_lanes(x, dst, lanes, value, to, mask)
+        masked.store_lanes(x, dst, lanes, value, to, mask)
 
     # ---- element by element
 
-    def _elements(self, dst: Field, src: Field) -> Callable[[Rect], None]:
+    def _elements(self, dst: Strided, src: Strided) -> Callable[[Rect], None]:
         x = self.x
 
         def part(r: Rect) -> None:
@@ -304,8 +306,8 @@ class Copier:
                 to, from_ = self._line(dst, src, r, i)
 
                 def item(j: Val) -> None:
-                    a = x.mul(x.mul(j, dst.cols[0].step), dst.dtype.itemsize)
-                    b = x.mul(x.mul(j, src.cols[0].step), src.dtype.itemsize)
+                    a = x.mul(x.mul(j, dst.cols[0].stride), dst.dtype.itemsize)
+                    b = x.mul(x.mul(j, src.cols[0].stride), src.dtype.itemsize)
                     places = x.at(to, a), x.at(from_, b)
                     self._move(dst.dtype, src.dtype, 1, *places, None, x.add(r.col, j))
 
@@ -317,7 +319,7 @@ class Copier:
 
     # ---- lines across each other
 
-    def _turned(self, dst: Field, src: Field) -> Callable[[Rect], None]:
+    def _turned(self, dst: Strided, src: Strided) -> Callable[[Rect], None]:
         """Columns of dst and rows of src are contiguous."""
         x, size, item = self.x, src.dtype.itemsize, f"i{8 * src.dtype.itemsize}"
         side = 16 if size <= 2 else 8
@@ -326,8 +328,8 @@ class Copier:
 
         def part(r: Rect) -> None:
             tall, wide = (x.mul(x.over(n, side), side) for n in (r.rows, r.cols))
-            to_step = x.mul(dst.cols[0].step, dst.dtype.itemsize)
-            from_step = x.mul(src.rows[0].step, size)
+            to_step = x.mul(dst.cols[0].stride, dst.dtype.itemsize)
+            from_step = x.mul(src.rows[0].stride, size)
 
             def place(i: Val, j: Val) -> tuple[str, str]:
                 to = x.at(r.to, x.add(x.mul(i, dst.dtype.itemsize), x.mul(j, to_step)))
@@ -354,9 +356,9 @@ class Copier:
 
 
 def _narrow_boxes(a: Axis, b: Axis) -> int:
-    """The width of boxes of one field beside lines of the other; 0: something else."""
+    """The width of boxes of one layout beside lines of the other; 0: something else."""
     boxed, plain = (a, b) if len(a) > len(b) else (b, a)
-    width = boxed[0].size
+    width = boxed[0].extent
     return width if len(boxed) == 2 and len(plain) == 1 and isinstance(width, int) else 0
 
 
@@ -364,10 +366,10 @@ def _narrow_boxes(a: Axis, b: Axis) -> int:
 
 
 def fill(
-    x: Text, dst: Field, to: str, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]
+    x: Text, dst: Strided, to: str, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]
 ) -> None:
     """One item in all elements of the rows and columns from .. to."""
-    if "cols" not in dst.units:
+    if "cols" not in dst.contiguous_axes:
         dst, rows, cols = dst.swapped, cols, rows
     item, size = element(dst.dtype), dst.dtype.itemsize
     lanes = _LANES_BYTES // size
@@ -378,16 +380,16 @@ def fill(
             start = x.at(to, x.mul(x.add(left[0], top[0]), size))
 
             def row(i: Val) -> None:
-                begin = x.at(start, x.mul(x.mul(i, dst.rows[0].step), size))
+                begin = x.at(start, x.mul(x.mul(i, dst.rows[0].stride), size))
 
                 def strip(j: Val, mask: str | None) -> None:
-                    place = planes.offset(x, begin, j, 1, size)
-                    planes.store_lanes(x, dst.dtype, lanes, all, place, mask)
+                    place = masked.offset(x, begin, j, 1, size)
+                    masked.store_lanes(x, dst.dtype, lanes, all, place, mask)
 
-                planes.strips(x, lanes, width, strip)
+                masked.strips(x, lanes, width, strip)
 
             x.loop(height, 1, row)
 
-        stretches(x, (dst.rows,), *rows, down)
+        strided_runs(x, (dst.rows,), *rows, down)
 
-    stretches(x, (dst.cols,), *cols, across)
+    strided_runs(x, (dst.cols,), *cols, across)

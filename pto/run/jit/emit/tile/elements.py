@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.run.jit.emit.tile import planes
-from pto.run.jit.emit.tile.boxes import REST, Axis, Field
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.numbers import Numbers
+from pto.run.jit.emit.tile.strided import REST, Axis, Strided
 from pto.run.jit.llvm import lanes, picks, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -35,7 +35,7 @@ class TileRef:
     place: TileDesc
     pointer: str
     valid: tuple[Number, Number]
-    field: Field
+    layout: Strided
     nbytes: int
 
     @property
@@ -96,8 +96,8 @@ class Elements(Numbers):
             strides: Any = tile.strides
             size, place = tile.dtype.itemsize, (self._index(r), self._index(c))
             return self._index(tile.view.layout.offset(*place, shape, strides, size))
-        down = _position(tile.field.rows, self._index(r))
-        return down + _position(tile.field.cols, self._index(c))
+        down = _position(tile.layout.rows, self._index(r))
+        return down + _position(tile.layout.cols, self._index(c))
 
     def symbol(self, value: Any) -> Symbol:
         found = lanes.in_lanes(self._lanes, value)
@@ -129,13 +129,13 @@ class Elements(Numbers):
             if at.step == 0:
                 return spot.spread(kind, x.load(item, pointer))
             if where is not None and mask is not None:
-                x.heads.pop(mask, None)
-            name = planes.load_lanes(x, dtype, spot.count, pointer, mask)
+                x.prefix_masks.pop(mask, None)
+            name = masked.load_lanes(x, dtype, spot.count, pointer, mask)
             if mask is None and kind.kind in "iu" and size < 8:
-                x.held[name] = picks.Numbers(pointer, 8 * size)
+                x.index_arrays[name] = picks.Numbers(pointer, 8 * size)
             return spot.symbol(kind, name)
-        if mask is None and at.vector in x.held and spot.count > 1:
-            numbers = x.held[at.vector]._replace(unit=size)
+        if mask is None and at.vector in x.index_arrays and spot.count > 1:
+            numbers = x.index_arrays[at.vector]._replace(unit=size)
             return spot.symbol(kind, picks.pick(x, tile.pointer, spot.count, item, numbers))
         return self.gather(tile, at * size, dtype, mask)
 
@@ -153,21 +153,21 @@ class Elements(Numbers):
             only = shuffles.constants("i1", [int(n < near - 1) for n in range(near)])
         elif mask is None:
             only = None
-        elif mask not in x.heads and near > count:
+        elif mask not in x.prefix_masks and near > count:
             bits, apart = (
                 vector(count, "i1"),
                 (n // 2 if n % 2 == 0 else count for n in range(near)),
             )
             order = shuffles.numbers(list(apart))
             only = x.new(f"shufflevector {bits} {mask}, {bits} zeroinitializer, {order}")
-        elif mask not in x.heads:
+        elif mask not in x.prefix_masks:
             return None
         else:
-            many = x.heads[mask]
+            many = x.prefix_masks[mask]
             whole = x.sub(x.mul(many, 2), 1) if near > count else x.up(many, at.repeat)
-            only = planes.head(x, near, whole)
+            only = masked.prefix_mask(x, near, whole)
         pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
-        found = planes.load_lanes(x, dtype, near, pointer, only)
+        found = masked.load_lanes(x, dtype, near, pointer, only)
         return self._lanes.symbol(
             lanes.symbol_type(dtype), shuffles.shuffle(x, element(dtype), near, found, picks)
         )
@@ -199,11 +199,11 @@ class Elements(Numbers):
         x, count, dtype = self.x, self._lanes.count, tile.dtype
         if at.step == at.repeat == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
-            planes.store_lanes(x, dtype, count, items, pointer, mask)
+            masked.store_lanes(x, dtype, count, items, pointer, mask)
             return
         item, pointers, bits = element(dtype), vector(count, "ptr"), vector(count, "i1")
-        if mask is None and at.vector in x.held and count > 1:
-            numbers = x.held[at.vector]._replace(unit=dtype.itemsize)
+        if mask is None and at.vector in x.index_arrays and count > 1:
+            numbers = x.index_arrays[at.vector]._replace(unit=dtype.itemsize)
             picks.put(x, tile.pointer, count, item, numbers, items)
             return
         type, nbytes = vector(count, item), at * dtype.itemsize
@@ -264,14 +264,14 @@ class Elements(Numbers):
             for j in range(0, width.known, by):
                 strip(j, None)
         else:
-            planes.strips(self.x, spot.count, width.value, strip)
+            masked.strips(self.x, spot.count, width.value, strip)
 
 
 def _position(along: Axis, number: Index) -> Index:
     """The element offset of indices along an axis."""
     parts: list[Index] = []
-    for digit in along:
-        last = digit.size == REST
-        parts.append((number if last else number % int(digit.size)) * int(digit.step))
-        number = number if last else number // int(digit.size)
+    for mode in along:
+        last = mode.extent == REST
+        parts.append((number if last else number % int(mode.extent)) * int(mode.stride))
+        number = number if last else number // int(mode.extent)
     return reduce(add, parts)

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.layout import Digit
+from pto.core.layout import Mode
 from pto.ir.graph import Operation
 from pto.isa.meaning import Fold
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm.text import Text, Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc
 
@@ -45,19 +45,19 @@ class Step(NamedTuple):
     fold: tuple[Fold, np.dtype[Any]] | None = None
 
     @property
-    def refs(self) -> list[Access]:
+    def reads(self) -> list[Access]:
         return [ref for ref, _ in self.sources if isinstance(ref, Access)]
 
     @property
-    def all(self) -> list[Access]:
-        return [self.dst, *self.refs]
+    def accesses(self) -> list[Access]:
+        return [self.dst, *self.reads]
 
     @property
     def identity(self) -> Hashable:
         """Equal for steps with the same code: `key` stands for the function."""
         return self.key, self.dst, self.sources, self.dtype
 
-    def changed(self, change: Callable[[Access], Access]) -> Step:
+    def mapped(self, change: Callable[[Access], Access]) -> Step:
         """The step with other accesses."""
         sources = [
             (change(ref) if isinstance(ref, Access) else ref, kind) for ref, kind in self.sources
@@ -66,14 +66,14 @@ class Step(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A step on rows x cols elements. `fine`: the run-time condition of executing it in a loop with
-    others. `alone`: why it never is in one."""
+    """A step on rows x cols elements. `guard`: the run-time condition of executing it in one
+    loop with others. `unfusible`: why it never is in one."""
 
     step: Step
     rows: Val
     cols: Val
-    fine: str = "true"
-    alone: str = ""
+    guard: str = "true"
+    unfusible: str = ""
 
     @property
     def size(self) -> tuple[Val, Val]:
@@ -82,7 +82,7 @@ class Statement(NamedTuple):
     @property
     def swapped(self) -> Statement:
         """The same with rows and columns exchanged."""
-        step = self.step.changed(lambda a: a.laid(a.field.swapped))
+        step = self.step.mapped(lambda a: a.with_layout(a.layout.swapped))
         return self._replace(step=step, rows=self.cols, cols=self.rows)
 
     def as_values(self, rows: Val) -> Statement | None:
@@ -90,23 +90,25 @@ class Statement(NamedTuple):
         if rows == 1 or self.step.fold is not None or self.size not in ((rows, 1), (1, rows)):
             return None
         found = self if self.size == (rows, 1) else self.swapped
-        if any(ref.field.rows != boxes.line(1) for ref in found.step.all):
+        if any(ref.layout.rows != strided.axis(1) for ref in found.step.accesses):
             return None
-        step = found.step.changed(lambda a: a.laid(Field(a.dtype, boxes.line(1), boxes.line(0))))
+        step = found.step.mapped(
+            lambda a: a.with_layout(Strided(a.dtype, strided.axis(1), strided.axis(0)))
+        )
         return found._replace(step=step)
 
     @property
     def is_by_rows(self) -> bool:
         """True if every access has rows of contiguous elements, or of boxes, at a known place."""
-        return not self.alone and all(map(_has_rows, self.step.all))
+        return not self.unfusible and all(map(_has_rows, self.step.accesses))
 
 
 def _has_rows(ref: Access) -> bool:
-    down, (inner, *more) = ref.field.rows, ref.field.cols
-    in_boxes = inner == Digit(BOX, 1) and len(more) == 1 and more[0].step != 0
-    whole = inner.step == 1 or (inner.step == 0 and ref.memory >= 0)
+    down, (inner, *more) = ref.layout.rows, ref.layout.cols
+    in_boxes = inner == Mode(BOX, 1) and len(more) == 1 and more[0].stride != 0
+    whole = inner.stride == 1 or (inner.stride == 0 and ref.memory >= 0)
     plain = len(down) == 1 and whole and (not more or in_boxes)
-    return plain and not ref.dtype.is_packed and isinstance(ref.first, int)
+    return plain and not ref.dtype.is_packed and isinstance(ref.address, int)
 
 
 class Prepared(OpContext):
@@ -133,12 +135,12 @@ class Prepared(OpContext):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Steps on rows x cols elements; `fine` is the run-time condition of fusing them."""
+    """Steps on rows x cols elements; `guard` is the run-time condition of fusing them."""
 
     rows: Val
     cols: Val
     steps: list[Step] = field(default_factory=list[Step])
-    fine: str = "true"
+    guard: str = "true"
 
     def joined(self, x: Text, found: Statement) -> Group | None:
         """The group with one more step; None if the step does not fit, or depends on all rows of
@@ -150,7 +152,7 @@ class Group:
             found = values
         step = found.step
         between = [pair for other in self.steps for pair in _pairs(step, other)]
-        pairs = (*between, *((step.dst, ref) for ref in step.refs))
+        pairs = (*between, *((step.dst, ref) for ref in step.reads))
         many = len(self.steps) == MOST
         if many or not found.is_by_rows or any(a.collides(b) for a, b in pairs):
             return None
@@ -159,7 +161,9 @@ class Group:
             for a, b in between
             if a.memory < 0 and b.memory < 0
         )
-        return replace(self, steps=[*self.steps, step], fine=x.both(self.fine, found.fine, *apart))
+        return replace(
+            self, steps=[*self.steps, step], guard=x.both(self.guard, found.guard, *apart)
+        )
 
     @property
     def size(self) -> tuple[Val, Val]:
@@ -167,28 +171,30 @@ class Group:
 
     @property
     def refs(self) -> list[Access]:
-        return [ref for step in self.steps for ref in step.all]
+        return [ref for step in self.steps for ref in step.accesses]
 
-    def reading(self, x: Text, owner: int, row: Access, fine: str) -> Group:
+    def reading(self, x: Text, owner: int, row: Access, guard: str) -> Group:
         """Read a row of a view instead of a private tile; no step may store there."""
         stored = [step.dst for step in self.steps if step.dst.memory < 0]
         apart = [self._apart(x, dst, row, exactly=False) for dst in stored]
-        read = (step.changed(lambda a: row if a.owner == owner else a) for step in self.steps)
+        read = (step.mapped(lambda a: row if a.private == owner else a) for step in self.steps)
         steps = [new._replace(dst=old.dst) for new, old in zip(read, self.steps, strict=True)]
-        return replace(self, steps=steps, fine=x.both(self.fine, fine, *apart))
+        return replace(self, steps=steps, guard=x.both(self.guard, guard, *apart))
 
     def is_plain(self, owner: int) -> bool:
         """True if all refs of a private tile are the same access."""
-        return len({ref.place for ref in self.refs if ref.owner == owner}) < 2
+        return len({ref.identity for ref in self.refs if ref.private == owner}) < 2
 
     def placed(self, here: Collection[int]) -> Group:
         """The group with only these tiles private."""
-        return replace(self, steps=[step.changed(lambda a: a.placed(here)) for step in self.steps])
+        return replace(
+            self, steps=[step.mapped(lambda a: a.private_in(here)) for step in self.steps]
+        )
 
     def overlaps(self) -> bool:
         """True if two accesses share bytes but are not the same elements."""
         pairs = [pair for two in combinations(self.steps, 2) for pair in _pairs(*two)]
-        pairs += [(step.dst, ref) for step in self.steps for ref in step.refs]
+        pairs += [(step.dst, ref) for step in self.steps for ref in step.reads]
         return any(a.collides(b) for a, b in pairs)
 
     def leaves_alone(self, tile: TileDesc) -> bool:
@@ -196,13 +202,13 @@ class Group:
         if any(step.dst.memory < 0 for step in self.steps):
             return False
         first = int(tile.address)
-        end = first + (tile.type.nbytes if tile.pitch is None else boxes.extent(tile))
-        return not any(ref.meets(tile.memory, first, end) for ref in self.refs)
+        end = first + (tile.type.nbytes if tile.pitch is None else strided.extent(tile))
+        return not any(ref.overlaps(tile.memory, first, end) for ref in self.refs)
 
     def _apart(self, x: Text, a: Access, b: Access, *, exactly: bool) -> str:
         """True if two views share no element; or all of them, if `exactly` allows it."""
         starts = [x.new(f"ptrtoint ptr {v.pointer} to i64") for v in (a, b)]
-        steps = [x.mul(v.step, v.dtype.itemsize) for v in (a, b)]
+        steps = [x.mul(v.row_stride, v.dtype.itemsize) for v in (a, b)]
         widths = [x.mul(self.cols, v.dtype.itemsize) for v in (a, b)]
         ends = [
             x.add(start, x.add(x.mul(x.sub(self.rows, 1), step), width))
@@ -224,5 +230,5 @@ class Group:
 
 def _pairs(step: Step, other: Step) -> list[tuple[Access, Access]]:
     """Pairs of a write of one step and an access of the other."""
-    written = [(step.dst, ref) for ref in (other.dst, *other.refs)]
-    return [*written, *((ref, other.dst) for ref in step.refs)]
+    written = [(step.dst, ref) for ref in (other.dst, *other.reads)]
+    return [*written, *((ref, other.dst) for ref in step.reads)]

@@ -13,10 +13,10 @@ from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import in_boxes
 from pto.run.jit.emit.tile.move import UNUSUAL
+from pto.run.jit.emit.tile.strided import boxed_layout
 from pto.run.jit.llvm.text import certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -34,11 +34,11 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     kind = kind_of(a.type.dtype, b.type.dtype, dst.type.dtype, pairs=deep > 1)
     unsupported_if(kind != "float" and "a_scale" in names, "scaled integers")
     x, (m, k), (_, n) = s.x, a.valid, b.valid
-    fits = x.both(planes.enough(s, b, k, n), planes.enough(s, dst, m, n))
-    fine = _plain_modes(s, a, b)
+    fits = x.both(masked.covers(s, b, k, n), masked.covers(s, dst, m, n))
+    guard = _plain_modes(s, a, b)
     if start is not None:
-        fits = x.both(fits, planes.enough(s, start, 1 if added == "bias" else m, n))
-        fine = x.both(fine, _apart(s, start, dst))
+        fits = x.both(fits, masked.covers(s, start, 1 if added == "bias" else m, n))
+        guard = x.both(guard, _apart(s, start, dst))
     s.fault_unless(fits)
 
     by_value = "a_scale" in names and counts_values(a.type, s.need(TileDesc, "a_scale").type)
@@ -47,7 +47,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     def product(lhs: Matrix | Image, rhs: Matrix) -> None:
         in_place = "a_scale" not in names and a.type.space is not dst.type.space
         factors = unpacked(s, (m, items, n), lhs, rhs, in_place=in_place)
-        sizes, plain = (m, x.mul(k, deep), n), fine
+        sizes, plain = (m, x.mul(k, deep), n), guard
         if "a_scale" in names:
             tiles = s.need(TileDesc, "a_scale"), s.need(TileDesc, "b_scale")
             limits = a.type.rows, a.type.cols * deep, b.type.cols
@@ -61,7 +61,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
             old = None if start is None else _matrix(s, start)
             multiply(s, sizes, factors, _matrix(s, dst), old, is_row=added == "bias")
 
-        planes.guarded(s, plain, run, _UNLESS)
+        masked.guarded(s, plain, run, _UNLESS)
 
     def filled() -> None:
         for each in forwarded:
@@ -71,7 +71,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
 
     forwarded = [s.e.forwarded.get(id(s.op.operand(name))) for name in (left, right)]
     known = x.both(*("true" if each is None else each.known for each in forwarded))
-    loaded = x.both(*("true" if each is None else each.fine for each in forwarded))
+    loaded = x.both(*("true" if each is None else each.guard for each in forwarded))
     first, second = (
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(forwarded, (a, b), strict=True)
@@ -81,12 +81,12 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     def run() -> None:
         x.when(known, lambda: product(first, right_factor), filled)
 
-    planes.guarded(s, loaded, run, UNUSUAL)
+    masked.guarded(s, loaded, run, UNUSUAL)
     return []
 
 
 def _matrix(s: OpContext, tile: TileDesc) -> Matrix:
-    return Matrix(Access(in_boxes(tile), planes.machine_address(s, tile)), *tile.type.shape)
+    return Matrix(Access(boxed_layout(tile), masked.machine_address(s, tile)), *tile.type.shape)
 
 
 def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> str:
@@ -99,7 +99,7 @@ def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> str:
 
 def _apart(s: OpContext, start: TileDesc, dst: TileDesc) -> str:
     """The old accumulator is the new one, or lies elsewhere."""
-    elsewhere = planes.apart(s, start, start.type.nbytes, dst, dst.type.nbytes)
+    elsewhere = masked.disjoint(s, start, start.type.nbytes, dst, dst.type.nbytes)
     alike = start.type.shape == dst.type.shape and start.type.layout == dst.type.layout
     same = s.x.compare("eq", start.address, dst.address) if alike else "false"
     return s.x.either(elsewhere, same)

@@ -21,10 +21,10 @@ from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import emits
-from pto.run.jit.emit.tile import boxes, copies, planes
+from pto.run.jit.emit.tile import copies, masked, strided
 from pto.run.jit.emit.tile.access import Access, tile_access
-from pto.run.jit.emit.tile.boxes import Digit, Field
 from pto.run.jit.emit.tile.moves import emit_move
+from pto.run.jit.emit.tile.strided import Mode, Strided
 from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
@@ -32,34 +32,34 @@ from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class ViewAccess:
     """The part of a view that a tile covers."""
 
     access: Access
-    fits: str  # else the reference engine reports the error
-    known: str  # else the host runs the instruction
+    in_range: str  # else the reference engine reports the error
+    guard: str  # else the host runs the instruction
     in_boxes: bool  # `move.in_boxes`
 
 
-def met(
+def view_accesses(
     s: OpContext, view: ViewDesc, tile: TileDesc, written: str | None, *, writes: bool = False
-) -> list[Met]:
+) -> list[ViewAccess]:
     """The elements of a view as a matrix of the tile's valid region (`window.read`), for each
     layout that the view may have."""
     note(s, view, *tile.valid, writes=writes)
-    pointer, whole = s.pointer(view.memory, view.address, noted=True), inside(s, view)
-    found: list[Met] = []
+    pointer, whole = s.pointer(view.memory, view.address, logged=True), inside(s, view)
+    found: list[ViewAccess] = []
     for layout, known in _layouts(s, view, tile, written):
         fits = _matrix(s.x, layout, view, tile, "sle")
         for extent in tile.valid:
             fits = s.x.either(fits, s.x.compare("eq", extent, 0))
         down, across = (
-            boxes.axis([Digit(view.shape[a], view.strides[a]) for a in reversed(axes)])
+            strided.coalesced([Mode(view.shape[a], view.strides[a]) for a in reversed(axes)])
             for axes in (layout.row_axes, layout.col_axes)
         )
-        access = Access(Field(view.dtype, down, across), pointer)
+        access = Access(Strided(view.dtype, down, across), pointer)
         in_boxes = "NZ" in (layout.name, view.layout.name)
-        found.append(Met(access, fits, s.x.both(known, whole), in_boxes))
+        found.append(ViewAccess(access, fits, s.x.both(known, whole), in_boxes))
     return found
 
 
@@ -76,13 +76,13 @@ def _matrix(x: Text, layout: GlobalLayout, view: ViewDesc, tile: TileDesc, word:
 UNUSUAL = "the view has an unusual layout, leaves its memory, or its elements overlap"
 
 
-def by_layout(s: OpContext, ways: Sequence[Met], body: Callable[[Met], None]) -> None:
+def by_layout(s: OpContext, ways: Sequence[ViewAccess], body: Callable[[ViewAccess], None]) -> None:
     """Emit `body` for the layout that the view has at run time; the host handles any other."""
     found, *others = ways
     if others:
-        s.x.when(found.known, lambda: body(found), lambda: by_layout(s, others, body))
+        s.x.when(found.guard, lambda: body(found), lambda: by_layout(s, others, body))
     else:
-        planes.guarded(s, found.known, lambda: body(found), UNUSUAL)
+        masked.guarded(s, found.guard, lambda: body(found), UNUSUAL)
 
 
 def note(s: OpContext, view: ViewDesc, rows: Val, cols: Val, *, writes: bool) -> None:
@@ -94,7 +94,7 @@ def note(s: OpContext, view: ViewDesc, rows: Val, cols: Val, *, writes: bool) ->
         width = x.mul(cols, size)
         s.log_access(view.memory, view.address, rows, width, pitch, writes=writes)
         return
-    nbytes = x.mul(boxes.span(x, 1, view.shape, view.strides), size)
+    nbytes = x.mul(strided.span(x, 1, view.shape, view.strides), size)
     s.log_access(view.memory, view.address, 1, nbytes, 0, writes=writes)
 
 
@@ -142,11 +142,11 @@ def transfer(
     work: copies.Work | None = None,
     key: str = "",
 ) -> None:
-    """Call the copy function of two fields; `key` names the work."""
+    """Call the copy function of two layouts; `key` names the work."""
     # lines of a known length need no loop over strips; the length is a parameter all the same
     width = cols if isinstance(cols, int) else "%p1"
     given = Parameters(("i64", rows), ("i64", cols), ("ptr", dst.pointer), ("ptr", src.pointer))
-    to, from_ = (each.field.renamed(given.name) for each in (dst, src))
+    to, from_ = (each.layout.renamed(given.name) for each in (dst, src))
 
     def write(x: Text) -> None:
         some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
@@ -159,15 +159,15 @@ def transfer(
 def fill(
     s: OpContext, dst: Access, value: Val, rows: tuple[Val, Val], cols: tuple[Val, Val]
 ) -> None:
-    """Call the fill function of a field; the value is an item."""
-    bounds, item = (("i64", n) for n in (*rows, *cols)), (copies.element(dst.field.dtype), value)
+    """Call the fill function of a layout; the value is an item."""
+    bounds, item = (("i64", n) for n in (*rows, *cols)), (copies.element(dst.layout.dtype), value)
     given = Parameters(*bounds, ("ptr", dst.pointer), item)
-    field = dst.field.renamed(given.name)
+    layout = dst.layout.renamed(given.name)
 
     def write(x: Text) -> None:
-        copies.fill(x, field, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
+        copies.fill(x, layout, "%p4", "%p5", ("%p0", "%p1"), ("%p2", "%p3"))
 
-    s.call(repr(("fill", field)), given.given, write)
+    s.call(repr(("fill", layout)), given.given, write)
 
 
 def require_same_width(a: DType, b: DType) -> None:
@@ -183,10 +183,10 @@ def _load(s: OpContext) -> Sequence[Lowered]:
     unsupported_if(move.has_margins(s.case), "columns beside the loaded ones")
     require_same_width(view.dtype, tile.type.dtype)
     rows, cols = tile.valid
-    ways, target = met(s, view, tile, s.case.word("layout")), tile_access(s, tile)
+    ways, target = view_accesses(s, view, tile, s.case.word("layout")), tile_access(s, tile)
 
-    def load(found: Met) -> None:
-        s.fault_unless(found.fits)
+    def load(found: ViewAccess) -> None:
+        s.fault_unless(found.in_range)
         transfer(s, rows, cols, target, found.access)
         if not (found.in_boxes and s.case.profile.load_padding == "block"):
             beside(s, tile, target)
@@ -248,21 +248,24 @@ def _store(s: OpContext) -> Sequence[Lowered]:
     combine = move.combination(s.case, stored)
     how = s.case.word("atomicType") or ""
     rows, cols = tile.valid
-    ways, source = met(s, view, tile, s.case.word("layout"), writes=True), tile_access(s, tile)
+    ways, source = (
+        view_accesses(s, view, tile, s.case.word("layout"), writes=True),
+        tile_access(s, tile),
+    )
 
-    def store(found: Met) -> None:
+    def store(found: ViewAccess) -> None:
         def put(work: copies.Work | None, key: str) -> None:
             made = work if combine is None else combined(combine, work, stored)
             transfer(s, rows, cols, found.access, source, made, f"{key} {how}")
 
-        s.fault_unless(found.fits)
+        s.fault_unless(found.in_range)
         if is_acc:
             with_outlet(s, tile.type.dtype, stored, put)
         else:
             put(None, "")
 
     apart = separate(s, view)
-    by_layout(s, [replace(each, known=s.x.both(each.known, apart)) for each in ways], store)
+    by_layout(s, [replace(each, guard=s.x.both(each.guard, apart)) for each in ways], store)
     return []
 
 
@@ -280,7 +283,7 @@ def _store_scaled(s: OpContext) -> Sequence[Lowered]:
     def store() -> None:
         emit_move(s, _scaled, dst=seen)
 
-    planes.guarded(s, separate(s, view), store, "elements of the view overlap")
+    masked.guarded(s, separate(s, view), store, "elements of the view overlap")
     return []
 
 
@@ -332,5 +335,5 @@ def separate(s: OpContext, view: ViewDesc) -> str:
     found = "false"
     for order in ((4, 3, 2, 1, 0), (3, 4, 2, 1, 0)):
         axes = ([numbers[a] for a in order] for numbers in (view.shape, view.strides))
-        found = s.x.either(found, boxes.distinct(s.x, 1, *axes))
+        found = s.x.either(found, strided.distinct(s.x, 1, *axes))
     return found

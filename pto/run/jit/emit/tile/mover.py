@@ -19,7 +19,7 @@ from pto.core.global_layout import ND
 from pto.isa.meaning.tile.regions import scalar_as
 from pto.isa.row import types as t
 from pto.run.jit.emit.memory.views import Views
-from pto.run.jit.emit.tile import bits, bulk, planes, searches, sorts
+from pto.run.jit.emit.tile import bits, bulk, masked, searches, sorts
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
@@ -114,11 +114,11 @@ class Mover(Views):
         by_column: bool = False,
         packed: tuple[Any, Any] = (None, None),
     ) -> None:
-        (rows, cols), field = map(self.number, size), src.field
+        (rows, cols), layout = map(self.number, size), src.layout
         self._holds(dst, to, (rows, cols), packed[1])
         self._holds(src, at, (cols, rows) if turned else (rows, cols), packed[0])
         if turned:
-            field = field.swapped
+            layout = layout.swapped
         finish = self.apart((dst,))
         begins = Fact(self.x, self.x.both(self._begins(dst, to), self._begins(src, at)))
         work = None if change is None else Work(lambda values: change(values, None))
@@ -136,7 +136,7 @@ class Mover(Views):
         def by_line() -> None:
             target, source = self._pointer(dst, to), self._pointer(src, at)
             copier = Copier(self.x, work)
-            copier.copy(dst.field, field, rows.value, cols.value, target, source)
+            copier.copy(dst.layout, layout, rows.value, cols.value, target, source)
 
         some = (rows > 0) & (cols > 0)
         if by_column or packed != (None, None):
@@ -155,7 +155,7 @@ class Mover(Views):
         value = self.x.new(f"extractelement {type} {found}, i64 0")
         (top, bottom), (left, right) = (map(self.number, each) for each in (rows, cols))
         down, across = (top.value, bottom.value), (left.value, right.value)
-        fill(self.x, dst.field, dst.pointer, value, down, across)
+        fill(self.x, dst.layout, dst.pointer, value, down, across)
 
     def shares(self, src: TileRef, dst: TileRef) -> bool:
         """Addresses are not known here: elements are moved onto themselves."""
@@ -185,10 +185,10 @@ class Mover(Views):
 
     def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> str:
         """True if a box starts at this element."""
-        return tile.field.begins(self.x, *(self.number(n).value for n in at))
+        return tile.layout.begins_boxes(self.x, *(self.number(n).value for n in at))
 
     def _pointer(self, tile: TileRef, at: tuple[Any, Any]) -> str:
-        return tile.field.at(self.x, tile.pointer, *(self.number(n).value for n in at))
+        return tile.layout.at(self.x, tile.pointer, *(self.number(n).value for n in at))
 
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
         finish = self.apart((dst,))
@@ -215,10 +215,10 @@ class Mover(Views):
         begin = len(x.lines)
         self.walk(rows, cols, look, [])
         x.lines[begin:begin] = [f"  store i{n} 0, ptr {here}" for n, here in wrong.items()]
-        fine = Fact(x, "true")
+        guard = Fact(x, "true")
         for n, here in wrong.items():
-            fine = fine & Fact(x, x.compare("eq", x.load(f"i{n}", here), 0, f"i{n}"))
-        return fine
+            guard = guard & Fact(x, x.compare("eq", x.load(f"i{n}", here), 0, f"i{n}"))
+        return guard
 
     def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
         height, width = tile.type.shape
@@ -353,11 +353,11 @@ class Mover(Views):
                 self.leave_unless(Fact(x, self._separate(a, b)))
         for dst in dsts:
             others = [o for o in self.tiles if o is not dst and o.place.memory == dst.place.memory]
-            fine = "true"
+            guard = "true"
             for other in others:
-                fine = x.both(fine, self._separate(dst, other))
-            if fine != "true":
-                undo.append(self._copied(dst, fine, room))
+                guard = x.both(guard, self._separate(dst, other))
+            if guard != "true":
+                undo.append(self._copied(dst, guard, room))
                 room += -(-dst.nbytes // 64) * 64
 
         def finish() -> None:
@@ -369,18 +369,18 @@ class Mover(Views):
     def _separate(self, a: TileRef, b: TileRef) -> str:
         x = self.x
         first, second = (x.new(f"ptrtoint ptr {each.pointer} to i64") for each in (a, b))
-        return x.apart(first, a.nbytes, second, b.nbytes)
+        return x.disjoint(first, a.nbytes, second, b.nbytes)
 
-    def _copied(self, dst: TileRef, fine: str, offset: int) -> Callable[[], None]:
+    def _copied(self, dst: TileRef, guard: str, offset: int) -> Callable[[], None]:
         x, own = self.x, dst.pointer
         copy, nbytes = x.at(self.context(SCRATCH_BUFFER), offset), dst.nbytes
-        shared = x.new(f"xor i1 {fine}, true")
-        x.when(shared, lambda: planes.copy_bytes(x, copy, own, nbytes))
-        target = x.new(f"select i1 {fine}, ptr {own}, ptr {copy}")
+        shared = x.new(f"xor i1 {guard}, true")
+        x.when(shared, lambda: masked.copy_bytes(x, copy, own, nbytes))
+        target = x.new(f"select i1 {guard}, ptr {own}, ptr {copy}")
         dst.pointer = target
 
         def back() -> None:
             dst.pointer = own
-            x.when(shared, lambda: planes.copy_bytes(x, own, copy, nbytes))
+            x.when(shared, lambda: masked.copy_bytes(x, own, copy, nbytes))
 
         return back

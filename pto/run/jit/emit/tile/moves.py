@@ -12,7 +12,7 @@ from pto.isa.meaning.kinds import Make, Move
 from pto.run.jit.emit.frame import Parameters, form_of
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT, bit
@@ -34,10 +34,10 @@ class _Operands(Parameters):
         """A view as a parameter. The range from its first to its last element counts as accessed,
         and must lie inside its memory."""
         x = self.s.x
-        nbytes = x.mul(boxes.span(x, 1, view.shape, view.strides), view.dtype.itemsize)
+        nbytes = x.mul(strided.span(x, 1, view.shape, view.strides), view.dtype.itemsize)
         self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
         self.s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
-        pointer = self.add("ptr", self.s.pointer(view.memory, view.address, noted=True))
+        pointer = self.add("ptr", self.s.pointer(view.memory, view.address, logged=True))
         names = [self.name(n) for n in (*view.shape, *view.strides)]
         inner = replace(view, names=("", "", *names))
         self.key.append(inner)
@@ -49,7 +49,7 @@ class _Operands(Parameters):
             self.key.append(None)
             return None
         if isinstance(native, TileDesc):
-            pointer = self.add("ptr", planes.machine_address(self.s, native))
+            pointer = self.add("ptr", masked.machine_address(self.s, native))
             inner = replace(native, names=("", *map(self.name, native.valid)))
             self.key.append(inner)
             return inner, pointer
@@ -73,7 +73,7 @@ class _Inline(Mover):
     def array(self, count: int) -> Array:
         x, type = self.x, f"[{count} x i64]"
         unsupported_if(
-            id(self._spot.op.results[0]) in self._spot.e.leaving,
+            id(self._spot.op.results[0]) in self._spot.e.live_out,
             "an array that outlives its region",
         )
         room = x.stack(type)
@@ -120,8 +120,8 @@ def emit_move(s: OpContext, meaning: Make, **seen: Lowered) -> Sequence[Lowered]
         unit.statuses[name] = mover.statuses
         return x.procedure(name, given.types, "i32", 0)
 
-    name = s.e.unit.shared(planes.key_of(s, *given.key), make)
-    planes.guarded(s, given.inside, lambda: _call(s, name, given), "a view leaves its memory")
+    name = s.e.unit.shared(masked.key_of(s, *given.key), make)
+    masked.guarded(s, given.inside, lambda: _call(s, name, given), "a view leaves its memory")
     return results
 
 
@@ -148,7 +148,7 @@ def _each(change: Callable[[Any], Any], operand: Any) -> Any:
 
 def _placed(s: OpContext, native: Lowered | None) -> Any:
     if isinstance(native, TileDesc):
-        return native, planes.machine_address(s, native)
+        return native, masked.machine_address(s, native)
     return native
 
 
@@ -160,7 +160,7 @@ def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:
         sizes = tuple(Number(x, n) for n in (*place.shape, *place.strides))
         return ViewRef(place, pointer, sizes[:RANK], sizes[RANK:])
     valid = Number(x, place.valid[0]), Number(x, place.valid[1])
-    found = TileRef(place, pointer, valid, boxes.field(place), boxes.extent(place))
+    found = TileRef(place, pointer, valid, strided.tile_layout(place), strided.extent(place))
     tiles.append(found)
     return found
 

@@ -21,7 +21,7 @@ _CHEAP = 3  # instructions that compute a value
 Weigh = Callable[[Step], Text]  # the instructions of a step
 
 
-def left_over(
+def spilled_values(
     passes: Sequence[Sequence[Step]], of: Sequence[Step] | None = None
 ) -> dict[str, Access]:
     """Private refs that one pass leaves to another; with `of`, those that this pass leaves."""
@@ -30,7 +30,7 @@ def left_over(
     for steps in passes:
         own = set[str]()
         for step in steps:
-            found |= {r.pointer: r for r in step.refs if r.owner and r.pointer in made - own}
+            found |= {r.pointer: r for r in step.reads if r.private and r.pointer in made - own}
             own.add(step.dst.pointer)
         made = made | own if of is None or steps is of else made - own
     return found
@@ -60,18 +60,18 @@ def passes(steps: Sequence[Step]) -> list[list[Step]]:
 
 
 def _needs(step: Step, other: Step) -> bool:
-    return any(ref.place == other.dst.place for ref in step.refs)
+    return any(ref.identity == other.dst.identity for ref in step.reads)
 
 
 def _shares(step: Step, other: Step) -> bool:
     """True if one writes an access of the other; views of global memory may always overlap."""
-    pairs = [(step.dst, ref) for ref in (other.dst, *other.refs)]
-    pairs += [(ref, other.dst) for ref in step.refs]
-    return any(a.place == b.place or (is_view(a) and is_view(b)) for a, b in pairs)
+    pairs = [(step.dst, ref) for ref in (other.dst, *other.reads)]
+    pairs += [(ref, other.dst) for ref in step.reads]
+    return any(a.identity == b.identity or (is_view(a) and is_view(b)) for a, b in pairs)
 
 
 def is_view(ref: Access) -> bool:
-    return ref.memory < 0 and not ref.owner
+    return ref.memory < 0 and not ref.private
 
 
 # ---- rematerialisation
@@ -99,8 +99,8 @@ class Rematerialiser:
         found: list[Step] = []
         here = set[str]()  # refs with a value in this pass
         for step in steps:
-            for ref in step.refs:
-                if ref.owner and ref.shape == "matrix" and ref.pointer not in here:
+            for ref in step.reads:
+                if ref.private and ref.shape == "matrix" and ref.pointer not in here:
                     more = self._again(ref.pointer, self._version(ref.pointer)) or []
                     found += more
                     here |= {again.dst.pointer for again in more}
@@ -113,9 +113,9 @@ class Rematerialiser:
         return self._now.get(name, 0)
 
     def _note(self, step: Step) -> None:
-        name, sources = step.dst.pointer, {r.pointer: self._version(r.pointer) for r in step.refs}
+        name, sources = step.dst.pointer, {r.pointer: self._version(r.pointer) for r in step.reads}
         self._now[name] = self._version(name) + 1
-        self._stores += step.dst.memory < 0 and not step.dst.owner
+        self._stores += step.dst.memory < 0 and not step.dst.private
         self._made[name, self._now[name]] = _Made(step, sources, self._stores)
 
     def _again(self, name: str, version: int) -> list[Step] | None:
@@ -138,8 +138,8 @@ class Rematerialiser:
         if self._weigh(made.step).slow:
             return None
         found: list[Step] = []
-        for ref in made.step.refs:
-            own, given = ref.owner and ref.shape == "matrix", made.sources[ref.pointer]
+        for ref in made.step.reads:
+            own, given = ref.private and ref.shape == "matrix", made.sources[ref.pointer]
             more = self._steps(ref.pointer, given) if own else []
             if more is None or (not own and given != self._version(ref.pointer)):
                 return None

@@ -14,9 +14,9 @@ from pto.isa.meaning.lanes import maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import boxes, planes
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access, tile_access
-from pto.run.jit.emit.tile.boxes import Field
+from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
@@ -50,15 +50,15 @@ def folded(s: OpContext) -> Folded:
     rows, cols = src.valid
     along = 0 if body.axis == "row" else 1
     # an empty source does nothing, whatever the destination is
-    x, empty = s.x, planes.is_empty(s, rows, cols)
-    fits = planes.enough(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
+    x, empty = s.x, masked.is_empty(s, rows, cols)
+    fits = masked.covers(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
     s.fault_unless(x.either(empty, x.both(lines, fits)))
-    boxes.require_lines(src.type)
-    boxes.require_lines(dst.type)
+    strided.require_unboxed(src.type)
+    strided.require_unboxed(dst.type)
     a, b, by_row = tile_access(s, src), tile_access(s, dst), body.axis == "row"
-    if "cols" not in a.field.units and body.fn in (maximum, minimum):  # in any order
-        a, b = (each.laid(each.field.swapped) for each in (a, b))
+    if "cols" not in a.layout.contiguous_axes and body.fn in (maximum, minimum):  # in any order
+        a, b = (each.with_layout(each.layout.swapped) for each in (a, b))
         rows, cols, by_row = cols, rows, not by_row
     return Folded(body, a, b, rows, cols, by_row, kind, empty)
 
@@ -67,7 +67,7 @@ class Folder:
     """Combines elements: sums and products in the accumulator type and in the order of
     `kinds.Fold`; extremes in any order, floats by their rank."""
 
-    def __init__(self, x: Text, body: Fold, a: Field, b: Field, kind: np.dtype[Any]) -> None:
+    def __init__(self, x: Text, body: Fold, a: Strided, b: Strided, kind: np.dtype[Any]) -> None:
         self.x, self.a, self.b, self.kind = x, a, b, kind
         self.combine = body.fn
         self.extreme = body.fn in (maximum, minimum)
@@ -85,7 +85,7 @@ class Folder:
 
     def load(self, spot: lanes.Lanes, pointer: str, mask: str | None) -> lanes.Symbol:
         a = self.a.dtype
-        item = planes.load_lanes(self.x, a, spot.count, pointer, mask)
+        item = masked.load_lanes(self.x, a, spot.count, pointer, mask)
         return self.taken(spot.symbol(a.numpy, item))
 
     def taken(self, item: lanes.Symbol) -> lanes.Symbol:
@@ -102,7 +102,7 @@ class Folder:
         found = ranked(total, self.kind, self.greatest) if self.ranks else total
         found, b = lanes.cast(found, self.b.dtype.numpy), self.b.dtype
         count = total.lanes.count
-        planes.store_lanes(self.x, b, count, found.name, pointer, mask)
+        masked.store_lanes(self.x, b, count, found.name, pointer, mask)
 
 
 def fold_columns(f: Folder) -> None:
@@ -110,10 +110,10 @@ def fold_columns(f: Folder) -> None:
     x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
 
     def strip(j: Val, mask: str | None) -> None:
-        source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
+        source = masked.offset(x, "%p3", j, 1, a.dtype.itemsize)
 
         def add(i: Val, acc: Sequence[lanes.Symbol]) -> list[lanes.Symbol]:
-            row = planes.offset(x, source, i, a.rows[0].step, a.dtype.itemsize)
+            row = masked.offset(x, source, i, a.rows[0].stride, a.dtype.itemsize)
             return [f.both(acc[0], f.load(spot, row, mask))]
 
         def some(i: Val, acc: Sequence[lanes.Symbol]) -> Sequence[lanes.Symbol]:
@@ -125,9 +125,9 @@ def fold_columns(f: Folder) -> None:
         whole = x.mul(x.over("%p0", _TURNS), _TURNS)
         total = lanes.reduced(x, whole, [f.first(spot)], some, _TURNS)
         total = lanes.reduced(x, "%p0", total, add, start=whole)
-        f.store(total[0], planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
+        f.store(total[0], masked.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
-    planes.strips(x, _LANES, "%p1", strip)
+    masked.strips(x, _LANES, "%p1", strip)
 
 
 def fold_pairs(f: Folder, rows: Any) -> None:
@@ -139,10 +139,12 @@ def fold_pairs(f: Folder, rows: Any) -> None:
     room = x.stack(f"[{max(1, rows // 2) * pitch} x i8]")
 
     def strip(j: Val, mask: str | None) -> None:
-        source = planes.offset(x, "%p3", j, 1, a.dtype.itemsize)
+        source = masked.offset(x, "%p3", j, 1, a.dtype.itemsize)
 
         def read(i: Val) -> lanes.Symbol:
-            return f.load(spot, planes.offset(x, source, i, a.rows[0].step, a.dtype.itemsize), mask)
+            return f.load(
+                spot, masked.offset(x, source, i, a.rows[0].stride, a.dtype.itemsize), mask
+            )
 
         def held(i: Val) -> lanes.Symbol:
             return spot.symbol(f.held, x.load(type, x.at(room, x.mul(i, pitch)), 64))
@@ -164,9 +166,9 @@ def fold_pairs(f: Folder, rows: Any) -> None:
                 x.store(
                     type, f.both(odd, held(count - 1)).name, x.at(room, (count - 1) * pitch), 64
                 )
-        f.store(line(0), planes.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
+        f.store(line(0), masked.offset(x, "%p2", j, 1, b.dtype.itemsize), mask)
 
-    planes.strips(x, spot.count, "%p1", strip)
+    masked.strips(x, spot.count, "%p1", strip)
 
 
 Lane = tuple[lanes.Symbol, ...]  # of a running value; a search has several
@@ -205,12 +207,12 @@ def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
 
 def stored(f: Folder, found: lanes.Symbol, base: str, i: Val, many: int) -> None:
     """One lane for each row from the i-th on."""
-    x, size, step = f.x, f.b.dtype.itemsize, f.b.rows[0].step
+    x, size, step = f.x, f.b.dtype.itemsize, f.b.rows[0].stride
     if step == 1 or many == 1:
-        f.store(found, planes.offset(x, base, i, step, size), None)
+        f.store(found, masked.offset(x, base, i, step, size), None)
         return
     one, item = f.spot(1), scalar_type(found.dtype)
     for n in range(many):
         lane = shuffle(x, item, many, found.name, [n])
-        to = planes.offset(x, base, x.add(i, n), step, size)
+        to = masked.offset(x, base, x.add(i, n), step, size)
         f.store(one.symbol(f.held, lane), to, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.primitives import select
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.reduce import halved_down
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
@@ -97,7 +97,7 @@ def best_along(m: Mover, line: Index, count: Any, at: At, greatest: bool) -> tup
     """Search several lines in turn, with lanes as partial results of one line. Each starts with the
     first element; of equal results the lower index wins."""
     x, spot, mask = m.x, line.lanes, m.mask
-    last = x.add(line.start.value, x.sub(spot.count if mask is None else x.heads[mask], 1))
+    last = x.add(line.start.value, x.sub(spot.count if mask is None else x.prefix_masks[mask], 1))
     m.use(lanes.Lanes(x, 1), None)
     kind = at(line.start, Number(x, 0)).dtype
     search = _Search(x, kind, m.number(count), greatest)
@@ -129,5 +129,5 @@ def _lines(m: Mover, search: _Search, rows: list[Number], count: Val, at: At) ->
 
     firsts = [search.begin(at(row, Number(x, 0))) for row in rows]
     begin = [state for first in firsts for state in first]
-    held = planes.folded_strips(x, spot.count, count, begin, step)
+    held = masked.folded_strips(x, spot.count, count, begin, step)
     return search.joined([tuple(held[n : n + 3]) for n in range(0, len(held), 3)])

@@ -11,7 +11,7 @@ import numpy as np
 
 from pto.core.primitives import select
 from pto.isa.meaning.tile.merge import RECORD
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
@@ -117,7 +117,7 @@ class _Blocks:
         """The keys of the elements from n on of the block at (i, j); their records are stored."""
         x, m, spot, block = self.x, self.m, self.spot, self.block
         count = 0 if self.full else x.smaller(x.greater(x.sub(left, n), 0), _LANES)
-        mask = None if self.full else planes.head(x, _LANES, count)
+        mask = None if self.full else masked.prefix_mask(x, _LANES, count)
         m.use(spot, mask)
         at = Index(spot, Number(x, i), 0), Index(spot, Number(x, x.add(j, n)), 1, _LANES)
         item, turned = m.symbol(self.record(*at)), range(_LANES - 1, -1, -1)

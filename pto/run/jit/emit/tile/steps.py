@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pto.core.dtypes import F32, DType
 from pto.core.floats import round_integral
-from pto.core.layout import REST, Digit
+from pto.core.layout import REST, Mode
 from pto.core.tile import Role
 from pto.ir.graph import Value
 from pto.isa.meaning import Fold, Lane
@@ -21,11 +21,11 @@ from pto.isa.meaning.tile.regions import read_as, require_arithmetic, scalar_as
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS, emitter_of
-from pto.run.jit.emit.tile import boxes, planes
 from pto.run.jit.emit.tile import group as groups
+from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.group import Prepared, Source, Statement, Step
-from pto.run.jit.emit.tile.move import met, separate, transfer
+from pto.run.jit.emit.tile.move import separate, transfer, view_accesses
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
 from pto.run.jit.emit.tile.strips import StepParameters, Strips, is_flat
 from pto.run.jit.llvm import conversions, lanes
@@ -54,7 +54,7 @@ def statement(s: OpContext) -> Statement | None:
     found = converted(s) if isinstance(body, Conversion) else mapped(s)
     one, *others = found.ones
     unknown = "which source is spread is known only when it runs" if others else ""
-    return _of_map(s, found, one)._replace(alone=unknown)
+    return _of_map(s, found, one)._replace(unfusible=unknown)
 
 
 # ---- elementwise instructions and folds
@@ -145,41 +145,41 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
             word = certain(value, ScalarValue)
             sources.append((word, scalar_as(word.type, found.dtype).numpy))
             continue
-        boxes.require_lines(value.type)
+        strided.require_unboxed(value.type)
         ref, height, width = tile_access(s, value), rows, cols
         if at == one and found.axis == "column":
-            ref, height = ref.laid(ref.field._replace(rows=boxes.line(0))), 1
+            ref, height = ref.with_layout(ref.layout._replace(rows=strided.axis(0))), 1
         elif at == one and repeated(s, value, found.given):
             width = s.x.greater(value.valid[1], 1)
-            repeats = Digit(width, ref.field.cols[0].step), Digit(REST, 0)
-            ref = ref.laid(ref.field._replace(cols=repeats))
+            repeats = Mode(width, ref.layout.cols[0].stride), Mode(REST, 0)
+            ref = ref.with_layout(ref.layout._replace(cols=repeats))
         elif at == one:
-            ref, width = ref.laid(ref.field._replace(cols=boxes.line(0))), 1
-        fits = planes.enough(s, value, height, width)
+            ref, width = ref.with_layout(ref.layout._replace(cols=strided.axis(0))), 1
+        fits = masked.covers(s, value, height, width)
         if fits != "true":  # an empty region needs no element of a source
-            s.fault_unless(s.x.either(fits, planes.is_empty(s, rows, cols)))
+            s.fault_unless(s.x.either(fits, masked.is_empty(s, rows, cols)))
         sources.append((ref, symbol_type(read_as(ref.dtype, found.dtype))))
-    boxes.require_lines(found.dst.type)
-    dst, key = tile_access(s, found.dst), planes.key_of(s, found.key)
+    strided.require_unboxed(found.dst.type)
+    dst, key = tile_access(s, found.dst), masked.key_of(s, found.key)
     step = Step(key, dst, tuple(sources), found.fn, found.dtype)
     made = Statement(step, rows, cols)
-    return made if dst.field.cols == boxes.line(1) else made.swapped
+    return made if dst.layout.cols == strided.axis(1) else made.swapped
 
 
 def _of_fold(s: OpContext, f: Folded) -> Statement:
     """A fold of each row to one value."""
-    to, sources = f.dst.field._replace(cols=boxes.line(0)), ((f.src, f.src.dtype.numpy),)
-    step = Step(planes.key_of(s), f.dst.laid(to), sources, fold=(f.body, f.kind))
+    to, sources = f.dst.layout._replace(cols=strided.axis(0)), ((f.src, f.src.dtype.numpy),)
+    step = Step(masked.key_of(s), f.dst.with_layout(to), sources, fold=(f.body, f.kind))
     in_rows = f.by_row and f.body.axis == "row" and isinstance(f.cols, int) and f.cols > 0
-    return Statement(step, f.rows, f.cols, alone="" if in_rows else "a fold of columns")
+    return Statement(step, f.rows, f.cols, unfusible="" if in_rows else "a fold of columns")
 
 
 # ---- copies
 
 
-def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], fine: str = "true") -> Statement:
+def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], guard: str = "true") -> Statement:
     step = Step("copy", dst, ((src, symbol_type(dst.dtype)),), lambda a: a, dst.dtype)
-    return Statement(step, *size, fine)
+    return Statement(step, *size, guard)
 
 
 def _of_move(s: OpContext) -> Statement | None:
@@ -200,7 +200,7 @@ def _of_load(s: OpContext) -> Statement | None:
         return None
     made = _of_copy(tile_access(s, tile), found[0], tile.valid, found[1])
     pads = move.beside(tile.type, s.case.profile) is not None and tile.valid != tile.type.shape
-    return made._replace(alone="what lies beside the valid region" if pads else "")
+    return made._replace(unfusible="what lies beside the valid region" if pads else "")
 
 
 def _of_store(s: OpContext) -> Statement | None:
@@ -210,8 +210,8 @@ def _of_store(s: OpContext) -> Statement | None:
     found = _view_access(s, view, tile, writes=True) if plain else None
     if found is None:
         return None
-    fine = s.x.both(found[1], separate(s, view))
-    return _of_copy(found[0], tile_access(s, tile), tile.valid, fine)
+    guard = s.x.both(found[1], separate(s, view))
+    return _of_copy(found[0], tile_access(s, tile), tile.valid, guard)
 
 
 def _view_access(
@@ -221,12 +221,12 @@ def _view_access(
     view may have several layouts, or elements of another width."""
     if tile.type.role is not Role.VEC or view.dtype.itemsize != tile.type.itemsize:
         return None
-    found, *others = met(s, view, tile, s.case.word("layout"), writes=writes)
+    found, *others = view_accesses(s, view, tile, s.case.word("layout"), writes=writes)
     if others:
         return None
-    s.fault_unless(found.fits)
+    s.fault_unless(found.in_range)
     large = writes and _may_be_large(s.op.operand("dst"), view.dtype.itemsize)
-    return found.access._replace(size=s.e.size(view.memory) if large else 0), found.known
+    return found.access._replace(array_size=s.e.size(view.memory) if large else 0), found.guard
 
 
 def _may_be_large(value: Value | None, itemsize: int) -> bool:
@@ -284,17 +284,17 @@ def _run(s: OpContext, made: Statement) -> None:
         nonlocal room
         if ref is dst:
             return ref
-        plain = len(ref.field.rows) == len(ref.field.cols) == 1
-        if plain and ref.field.cols[0].step in (0, 1):
-            ref, room = planes.kept(s, ref, _is_safe(s, dst, ref), room)
+        plain = len(ref.layout.rows) == len(ref.layout.cols) == 1
+        if plain and ref.layout.cols[0].stride in (0, 1):
+            ref, room = masked.copied_unless(s, ref, _is_safe(s, dst, ref), room)
             return ref
-        pitch, place = certain(dst.step, int), s.e.scratch()
-        copy = Access(boxes.plain(ref.dtype, pitch), x.at(place, room))
+        pitch, place = certain(dst.row_stride, int), s.e.scratch()
+        copy = Access(strided.row_major(ref.dtype, pitch), x.at(place, room))
         transfer(s, rows, cols, copy, ref)
         room += -(-dst.nbytes // dst.dtype.itemsize * ref.dtype.itemsize // 64) * 64
         return copy
 
-    step = step.changed(source)
+    step = step.mapped(source)
     if isinstance(cols, int) and is_flat([step], cols):
         rows, cols = 1, x.mul(rows, cols)  # lines that follow each other are one
     given = StepParameters(("i64", rows), ("i64", cols), alone=True)
@@ -312,19 +312,19 @@ def _is_safe(s: OpContext, dst: Access, source: Access) -> str:
     x = s.x
     if dst.memory != source.memory:
         return "true"
-    separate = x.apart(dst.first, dst.nbytes, source.first, source.nbytes)
-    same = dst.field.of(source.dtype) == source.field
+    separate = x.disjoint(dst.address, dst.nbytes, source.address, source.nbytes)
+    same = dst.layout.of(source.dtype) == source.layout
     if not same or dst.dtype.itemsize != source.dtype.itemsize:
         return separate
-    return x.either(separate, x.compare("eq", dst.first, source.first))
+    return x.either(separate, x.compare("eq", dst.address, source.address))
 
 
 def _in_lines(s: OpContext, f: Folded) -> Folded:
     """A fold whose source has rows of contiguous elements; they are copied if it has none."""
-    if "cols" in f.src.field.units:
+    if "cols" in f.src.layout.contiguous_axes:
         return f
     pitch = s.need(TileDesc, "src").type.cols
-    copy = Access(boxes.plain(f.src.dtype, pitch), s.e.scratch())
+    copy = Access(strided.row_major(f.src.dtype, pitch), s.e.scratch())
     transfer(s, f.rows, f.cols, copy, f.src)
     return f._replace(src=copy)
 
@@ -337,7 +337,7 @@ def _emit_fold(s: OpContext) -> Sequence[Lowered]:
         "pairs along a line, or of an unknown number",
     )
     unsupported_if(
-        not f.by_row and "cols" not in f.dst.field.units,
+        not f.by_row and "cols" not in f.dst.layout.contiguous_axes,
         "a result whose elements do not follow each other",
     )
 
@@ -345,13 +345,13 @@ def _emit_fold(s: OpContext) -> Sequence[Lowered]:
         if f.by_row:
             _run(s, _of_fold(s, f))
             return
-        source, _ = planes.kept(s, f.src, _is_safe(s, f.dst, f.src), 0)
+        source, _ = masked.copied_unless(s, f.src, _is_safe(s, f.dst, f.src), 0)
         given = [("i64", f.rows), ("i64", f.cols), ("ptr", f.dst.pointer), ("ptr", source.pointer)]
-        fields = f.src.field, f.dst.field
-        key = planes.key_of(s, *fields, f.rows if paired else 0)
+        layouts = f.src.layout, f.dst.layout
+        key = masked.key_of(s, *layouts, f.rows if paired else 0)
 
         def write(x: Text) -> None:
-            folder = Folder(x, f.body, *fields, f.kind)
+            folder = Folder(x, f.body, *layouts, f.kind)
             fold_pairs(folder, f.rows) if paired else fold_columns(folder)
 
         s.call(key, given, write)

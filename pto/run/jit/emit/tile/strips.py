@@ -11,15 +11,24 @@ import numpy as np
 
 from pto.isa.meaning.lanes import PARTIALS
 from pto.run.jit.emit.frame import Parameters
-from pto.run.jit.emit.tile import boxes, group, planes
+from pto.run.jit.emit.tile import group, masked, strided
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.boxes import Field
 from pto.run.jit.emit.tile.group import BOX, Source, Step
-from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, left_over, passes
+from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, passes, spilled_values
 from pto.run.jit.emit.tile.reduce import Folder, joined, stored
+from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of, symbol_type
-from pto.run.jit.llvm.text import Declare, Text, Val, element, scalar_type, unsupported_if, vector
+from pto.run.jit.llvm.text import (
+    Declare,
+    Text,
+    Val,
+    certain,
+    element,
+    scalar_type,
+    unsupported_if,
+    vector,
+)
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
 
@@ -44,16 +53,16 @@ class StepParameters(Parameters):
         self._places: dict[object, str] = {}
 
     def ref(self, ref: Access) -> Access:
-        if ref.owner:  # another layout is another access
-            place = (ref.owner, ref.first, ref.shape, ref.dtype.itemsize)
+        if ref.private:  # another layout is another access
+            place = (ref.private, ref.address, ref.shape, ref.dtype.itemsize)
             name = self._places.setdefault(place, f"%own{len(self._places)}")
-            rows, cols = boxes.line(ref.shape != "row"), boxes.line(ref.shape != "column")
-            return Access(Field(ref.dtype, rows, cols), name, owner=1)
-        place = len(self.given) if self._alone else ref.place
+            rows, cols = (strided.axis(ref.shape != "row"), strided.axis(ref.shape != "column"))
+            return Access(Strided(ref.dtype, rows, cols), name, private=1)
+        place = len(self.given) if self._alone else ref.identity
         if place not in self._places:
             self._places[place] = self.add("ptr", ref.pointer)
-        field, size = ref.field.renamed(self.name), ref.size and self.name(ref.size)
-        return Access(field, self._places[place], min(0, ref.memory), size=size)
+        layout, size = ref.layout.renamed(self.name), ref.array_size and self.name(ref.array_size)
+        return Access(layout, self._places[place], min(0, ref.memory), array_size=size)
 
     def source(self, source: Source) -> Source:
         value, kind = source
@@ -68,8 +77,8 @@ class StepParameters(Parameters):
 
 def is_flat(steps: Sequence[Step], cols: Val) -> bool:
     """True if all rows are contiguous, and there is only elementwise work."""
-    refs = [ref for step in steps for ref in step.all]
-    return all(ref.field == boxes.plain(ref.dtype, cols) for ref in refs) and cols != 0
+    refs = [ref for step in steps for ref in step.accesses]
+    return all(ref.layout == strided.row_major(ref.dtype, cols) for ref in refs) and cols != 0
 
 
 class Strips:
@@ -80,32 +89,33 @@ class Strips:
         self.rows, self.cols, self.steps = rows, cols, steps
         again = Rematerialiser(lambda step: _work(x.declare, step))
         self.passes = [again.of(each) for each in passes(steps)]
-        self.rooms = left_over(self.passes)
+        self.spilled = spilled_values(self.passes)
 
     def write(self) -> None:
         if 0 in (self.rows, self.cols):
             return
         x, size = self.x, self._block()
-        self._make_room(size)
-        self.far = self._is_far()
+        self._place_spilled(size)
+        self.nontemporal = self._is_nontemporal()
         if len(self.passes) == 1 or (isinstance(self.rows, int) and self.rows <= size):
             self._rows(0, self.rows)
         else:
             x.loop(self.rows, size, lambda i: self._rows(i, self._count(i, size)))
-        x.when(self.far, lambda: x.do("fence seq_cst"))  # later signals come after these stores
+        x.when(self.nontemporal, lambda: x.do("fence seq_cst"))  # signals come after these stores
 
-    def _is_far(self) -> str:
+    def _is_nontemporal(self) -> str:
         """True if stores to global memory are whole cache lines of large arrays."""
         x, found = self.x, "false"
-        for ref in {step.dst.pointer: step.dst for step in self.steps if step.dst.size}.values():
+        stored = {step.dst.pointer: step.dst for step in self.steps if step.dst.array_size}
+        for ref in stored.values():
             size = ref.dtype.itemsize
             if not isinstance(self.cols, int) or self.cols * size % _LINE:
                 return "false"
             start = x.new(f"ptrtoint ptr {ref.pointer} to i64")
-            both = x.new(f"or i64 {start}, {0 if self.rows == 1 else x.mul(ref.step, size)}")
+            both = x.new(f"or i64 {start}, {0 if self.rows == 1 else x.mul(ref.row_stride, size)}")
             whole = x.compare("eq", x.new(f"and i64 {both}, {_LINE - 1}"), 0)
-            fine = x.both(whole, x.compare("uge", ref.size, group.FAR))
-            found = fine if found == "false" else x.both(found, fine)
+            guard = x.both(whole, x.compare("uge", ref.array_size, group.FAR))
+            found = guard if found == "false" else x.both(found, guard)
         return found
 
     def _block(self) -> int:
@@ -117,11 +127,11 @@ class Strips:
         if self._streams:
             few = max(1, _AT_ONCE // self.cols)
             return min(64, few & -4 or few & -2 or few)
-        refs = [ref for step in self.steps for ref in step.all]
+        refs = [ref for step in self.steps for ref in step.accesses]
         items = {
             ref.pointer: ref.dtype.itemsize
             for ref in refs
-            if ref.shape == "matrix" and (not ref.owner or ref.pointer in self.rooms)
+            if ref.shape == "matrix" and (not ref.private or ref.pointer in self.spilled)
         }
         nbytes = self.cols * sum(items.values())  # of a row; 0 if all tiles stay in registers
         return min(64, max(4, _CACHED // max(1, nbytes) & -4))
@@ -130,15 +140,15 @@ class Strips:
     def _streams(self) -> bool:
         """True if several passes read the same elements of global memory."""
         seen = [
-            {ref.pointer for step in each for ref in step.refs if is_view(ref)}
+            {ref.pointer for step in each for ref in step.reads if is_view(ref)}
             for each in self.passes
         ]
         return any(a & b for a, b in combinations(seen, 2))
 
-    def _make_room(self, size: int) -> None:
+    def _place_spilled(self, size: int) -> None:
         """Allocate scratch memory for rows that one pass leaves to another."""
         offset, size = 0, min(size, self.rows) if isinstance(self.rows, int) else size
-        for name, ref in self.rooms.items():
+        for name, ref in self.spilled.items():
             self.x.do(f"{name} = getelementptr i8, ptr %p0, i64 {offset}")
             nbytes = size * ref.dtype.itemsize * (self.pitch if ref.shape == "matrix" else 1)
             offset += -(-nbytes // 64) * 64
@@ -156,9 +166,9 @@ class Strips:
 
     def _rows(self, first: Val, count: Val) -> None:
         for n, steps in enumerate(self.passes):
-            wanted = set(left_over(self.passes[n:], steps))
+            wanted = set(spilled_values(self.passes[n:], steps))
             if is_column(steps[0]):  # values that follow each other: a row of as many columns
-                lines = [step.changed(_as_line) for step in steps]
+                lines = [step.mapped(_as_line) for step in steps]
                 _Pass(self, lines, wanted, count, 1 if count == 1 else BOX).write(first, 1)
             else:
                 _Pass(self, steps, wanted, self.cols).write(first, count)
@@ -184,7 +194,12 @@ def _work(declare: Declare, *steps: Step) -> Text:
 
 
 def _as_line(ref: Access) -> Access:
-    return ref.laid(boxes.plain(ref.dtype, 1))
+    return ref.with_layout(strided.row_major(ref.dtype, 1))
+
+
+def _folder(x: Text, step: Step) -> Folder:
+    body, kind = certain(step.fold, tuple)
+    return Folder(x, body, step.reads[0].layout, step.dst.layout, kind)
 
 
 class _Pass:
@@ -201,11 +216,7 @@ class _Pass:
     ) -> None:
         self.x, self.steps, self.cols = strips.x, steps, cols
         self.strips, self.wanted = strips, wanted
-        self.folds = [
-            (step, Folder(self.x, step.fold[0], step.refs[0].field, step.dst.field, step.fold[1]))
-            for step in steps
-            if step.fold is not None
-        ]  # fmt: skip
+        self.folds = [(step, _folder(self.x, step)) for step in steps if step.fold is not None]
         self.alone = len(strips.steps) == 1
         self.count, self.many = (width, 1) if width else self._size()
         self.spot = lanes.Lanes(self.x, self.count)
@@ -216,7 +227,7 @@ class _Pass:
         if self.folds:
             return self._fold_size()
         weight, widest = self._weight()
-        boxed = any(ref.across for step in self.steps for ref in step.all)
+        boxed = any(ref.box_stride for step in self.steps for ref in step.accesses)
         return BOX if boxed or weight > _LONG else 256 // widest, 2 if self.alone else 1
 
     def _fold_size(self) -> tuple[int, int]:
@@ -230,14 +241,14 @@ class _Pass:
 
     def _weight(self) -> tuple[int, int]:
         """The number of instructions for some lanes, and bytes of the widest elements in it."""
-        refs = [ref for step in self.steps for ref in step.all]
+        refs = [ref for step in self.steps for ref in step.accesses]
         work = _work(self.x.declare, *self.steps)
         widest = max(1, work.widest, *(ref.dtype.itemsize for ref in refs))
         return len(work.lines) * (2 if widest == 8 else 1), widest
 
     def is_kept(self, ref: Access) -> bool:
         """True if the value is stored in memory."""
-        return not ref.owner or ref.pointer in self.wanted
+        return not ref.private or ref.pointer in self.wanted
 
     def scalars(self) -> dict[Val, lanes.Symbol]:
         return {
@@ -268,26 +279,27 @@ class _Pass:
         previous one; otherwise one after another, since they would be as many streams of memory."""
         scalars, rows = self.scalars(), [self.x.add(i, k) for k in range(many)]
 
-        def lines(far: bool) -> list[list[lanes.Symbol]]:
+        def lines(nontemporal: bool) -> list[list[lanes.Symbol]]:
             apart = [rows] if self.alone else [[row] for row in rows]
-            return [each for some in apart for each in self._line(some, scalars, far)]
+            return [each for some in apart for each in self._line(some, scalars, nontemporal)]
 
         if not self.folds:
-            far = self.strips.far if any(step.dst.size for step in self.steps) else "false"
-            self.x.when(far, lambda: lines(True), lambda: lines(False))
+            stores = any(step.dst.array_size for step in self.steps)
+            nontemporal = self.strips.nontemporal if stores else "false"
+            self.x.when(nontemporal, lambda: lines(True), lambda: lines(False))
             return
         totals = lines(False)
         for n, (step, folder) in enumerate(self.folds):
-            at = self.x.sub(i, self.first) if step.dst.owner else i
+            at = self.x.sub(i, self.first) if step.dst.private else i
             if self.is_kept(step.dst):
                 found = joined(folder, [each[n] for each in totals])
                 stored(folder, found, step.dst.pointer, at, many)
 
     def _line(
-        self, numbers: Sequence[Val], scalars: dict[Val, lanes.Symbol], far: bool
+        self, numbers: Sequence[Val], scalars: dict[Val, lanes.Symbol], nontemporal: bool
     ) -> list[list[lanes.Symbol]]:
         """All columns of some rows, side by side; returns the totals of each row."""
-        rows, many = [_Row(self, i, far) for i in numbers], len(self.folds)
+        rows, many = [_Row(self, i, nontemporal) for i in numbers], len(self.folds)
 
         def strip(j: Val, accs: Sequence[lanes.Symbol], mask: str | None = None) -> Any:
             for row in rows:
@@ -300,20 +312,20 @@ class _Pass:
             return [f.both(acc, taken(f)) for (f, taken), acc in zip(items, accs, strict=True)]
 
         begin = [f.first(self.spot) for _ in rows for _, f in self.folds]
-        found = planes.folded_strips(self.x, self.count, self.cols, begin, strip)
+        found = masked.folded_strips(self.x, self.count, self.cols, begin, strip)
         return [list(found[n * many : (n + 1) * many]) for n in range(len(rows))]
 
 
 class _Row:
     """One row of a pass, strip after strip."""
 
-    def __init__(self, owner: _Pass, i: Val, far: bool) -> None:
-        self.o, self.x, self._far = owner, owner.x, far
+    def __init__(self, owner: _Pass, i: Val, nontemporal: bool) -> None:
+        self.o, self.x, self._nontemporal = owner, owner.x, nontemporal
         self._starts: dict[str, str] = {}
         self._ones: dict[tuple[str, np.dtype[Any]], lanes.Symbol] = {}
         for step in owner.steps:
-            for ref in step.all:
-                if ref.owner and ref.pointer not in owner.strips.rooms:
+            for ref in step.accesses:
+                if ref.private and ref.pointer not in owner.strips.spilled:
                     continue
                 if ref.shape != "column" and ref.pointer not in self._starts:
                     self._starts[ref.pointer] = self._start(ref, i)
@@ -324,8 +336,8 @@ class _Row:
 
     def _start(self, ref: Access, i: Val) -> str:
         """The address of the row, or of its value."""
-        x, step = self.x, ref.step
-        if ref.owner:
+        x, step = self.x, ref.row_stride
+        if ref.private:
             i = x.sub(i, self.o.first)
             step = 1 if ref.shape == "column" else self.o.strips.pitch
         return x.at(ref.pointer, x.mul(i, x.mul(step, ref.dtype.itemsize)))
@@ -352,7 +364,7 @@ class _Row:
             return self._ones[value.pointer, kind]
         found = self.values.get(value.pointer)
         if found is None:
-            item = planes.load_lanes(self.x, value.dtype, self.o.count, self._at(value), self.mask)
+            item = masked.load_lanes(self.x, value.dtype, self.o.count, self._at(value), self.mask)
             found = self.o.spot.symbol(symbol_type(value.dtype), item)
             self.values[value.pointer] = found
         return found.view(kind)
@@ -368,7 +380,7 @@ class _Row:
         self.folded[id(step)] = taken
 
     def _at(self, ref: Access) -> str:
-        step = ref.dtype.itemsize * (ref.across // BOX or 1)
+        step = ref.dtype.itemsize * (ref.box_stride // BOX or 1)
         return self.x.at(self._starts[ref.pointer], self.x.mul(self.j, step))
 
     def end(self) -> None:
@@ -377,9 +389,9 @@ class _Row:
                 continue
             item = self.values[name].name
             count, at = self.o.count, self._at(ref)
-            if self._far and ref.size and self.mask is None:
+            if self._nontemporal and ref.array_size and self.mask is None:
                 type = vector(count, element(ref.dtype))
                 align = min(_LINE, count * ref.dtype.itemsize)
                 self.x.store(type, item, at, align, ", !nontemporal !3")
                 continue
-            planes.store_lanes(self.x, ref.dtype, count, item, at, self.mask)
+            masked.store_lanes(self.x, ref.dtype, count, item, at, self.mask)

@@ -77,7 +77,7 @@ def _result(
     reg = items_of(spot, found, kind)
     if mask is not None:
         whole, reg = reg, lanes.where(spot, mask, reg, reg.like(0))
-        s.x.zeroed[str(reg.name)] = str(whole.name), str(mask.name)
+        s.x.zero_where_off[str(reg.name)] = str(whole.name), str(mask.name)
     own = shape.lanes(kind)
     if own.step > 1:
         picks = np.full(kind.lanes, NONE)

@@ -15,7 +15,7 @@ from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import KINDS
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import store_lanes
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.lanes import items_of, symbol_type
@@ -53,7 +53,7 @@ def _emit(s: OpContext) -> Sequence[Lowered]:
     masks = _Masks(s, per)
     repeat = masks.repeat(wide(s, s.need(ScalarValue, "repeat")))
     small = [x.compare("ult", n, _SMALL) for n in (*strides, x.sub(repeat, 1))]
-    fine = x.both(*small, *(_inside(s, way, repeat) for way in ways))
+    guard = x.both(*small, *(_inside(s, way, repeat) for way in ways))
 
     def turns() -> None:
         spot = lanes.Lanes(x, per)
@@ -66,7 +66,7 @@ def _emit(s: OpContext) -> Sequence[Lowered]:
 
         x.loop(repeat, 1, turn)
 
-    planes.guarded(s, fine, turns, "a stride or a repeat is out of range")
+    masked.guarded(s, guard, turns, "a stride or a repeat is out of range")
     return []
 
 

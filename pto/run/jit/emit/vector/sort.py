@@ -16,7 +16,7 @@ from pto.isa.meaning.vector.sort import Merge, PointerMoves
 from pto.run.jit.emit.handle.view import Guarded, emits_in
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.llvm.index import Fact, Number
@@ -49,7 +49,9 @@ class Words(Guarded, Mover):
     def _rows(self, pointer: PointerDesc, kind: DType, rows: Number, cols: int) -> TileRef:
         place = TileDesc((0, rows.value, cols), TileType.of(Role.VEC, kind, _MANY, cols))
         start, valid = self.s.pointer(pointer.memory, pointer.address), (rows, self.number(cols))
-        return TileRef(place, start, valid, boxes.field(place), (rows * cols * kind.itemsize).value)
+        return TileRef(
+            place, start, valid, strided.tile_layout(place), (rows * cols * kind.itemsize).value
+        )
 
     def rows_at(
         self, pointer: PointerDesc, kind: DType, rows: Any, cols: int, align: int

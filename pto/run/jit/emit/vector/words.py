@@ -14,7 +14,7 @@ from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit.handle.view import emits_in, near
 from pto.run.jit.emit.registry import WORDS
-from pto.run.jit.emit.tile.planes import copy_bytes
+from pto.run.jit.emit.tile.masked import copy_bytes
 from pto.run.jit.emit.vector.items import gathered, squeezed, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
 from pto.run.jit.llvm import lane_masks as masks
@@ -56,11 +56,11 @@ class Words(vmi.Words):
         """The machine address of an access, checked for bounds and alignment."""
         x, nbytes = self.x, access.count * access.dtype.itemsize
         address = x.add(place.address, self._distance(count, step).value)
-        fine = self.s.e.inside(place.memory, address, nbytes)
+        guard = self.s.e.inside(place.memory, address, nbytes)
         if access.align > 1:
             low = x.new(f"and i64 {address}, {access.align - 1}")
-            fine = x.both(fine, x.compare("eq", low, 0))
-        self.s.fault_unless(fine)
+            guard = x.both(guard, x.compare("eq", low, 0))
+        self.s.fault_unless(guard)
         return self.s.pointer(place.memory, address)
 
     def load(self, access: ItemAccess, source: PointerDesc, count: Any = 0, step: int = 1) -> Any:
@@ -106,7 +106,7 @@ class Words(vmi.Words):
         step: int = 1,
     ) -> None:
         at, bits = self._at(access, target, count, step), "" if on is None else str(on.name)
-        whole, same = self.x.zeroed.get(str(values.name), ("", ""))
+        whole, same = self.x.zero_where_off.get(str(values.name), ("", ""))
         if bits and same == bits:  # lanes that are off are not stored, so they need not be zero
             values = values.lanes.symbol(values.dtype, whole)
         item = np.dtype(f"u{access.dtype.itemsize}")
@@ -150,10 +150,10 @@ class Words(vmi.Words):
         x, spot = self.x, on.lanes
         places = offsets + spot.spread(np.dtype(np.int64), place.address)
         last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), BLOCK_BYTE_SIZE))
-        fine, align = places.view(np.uint64) <= last, case.profile.alignment.vector
+        guard, align = places.view(np.uint64) <= last, case.profile.alignment.vector
         if align > 1:
-            fine = fine & (places & np.int64(align - 1) == np.int64(0))
-        self.s.fault_unless(self.all(fine | ~on).name)
+            guard = guard & (places & np.int64(align - 1) == np.int64(0))
+        self.s.fault_unless(self.all(guard | ~on).name)
         safe = lanes.where(spot, on, places, places.like(0))
         return [self.s.pointer(place.memory, safe.lane(n)) for n in range(spot.count)]
 
@@ -295,11 +295,11 @@ class Words(vmi.Words):
         return self.x.new(f"select i1 {condition}, i64 {yes}, i64 {no}")
 
     def align(self, pointer: PointerDesc, needed: int) -> None:
-        x, fine = self.x, self.s.e.inside(pointer.memory, pointer.address, 0)
+        x, guard = self.x, self.s.e.inside(pointer.memory, pointer.address, 0)
         if needed > 1:
             low = x.new(f"and i64 {pointer.address}, {needed - 1}")
-            fine = x.both(fine, x.compare("eq", low, 0))
-        self.s.fault_unless(fine)
+            guard = x.both(guard, x.compare("eq", low, 0))
+        self.s.fault_unless(guard)
 
     def seen(self, native: Lowered | None, type: t.Type | None) -> Any:
         """Masks and streams as they are, else as the words of vectors see an operand."""

@@ -15,7 +15,7 @@ from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
 from pto.run.jit.emit.registry import KINDS
-from pto.run.jit.emit.tile import planes
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import counted, gathered, scattered, store_lanes
 from pto.run.jit.emit.vector.values import result, spread, symbol
 from pto.run.jit.llvm import lane_masks as masks
@@ -43,16 +43,16 @@ class Words(Guarded):
 
     def _reach(self, place: PointerDesc, runs: Sequence[Run], size: int) -> tuple[list[Val], str]:
         """Byte addresses of runs, and whether all of them lie inside."""
-        x, found, fine = self.x, list[Val](), "true"
+        x, found, guard = self.x, list[Val](), "true"
         for start, count in runs:
             address = x.add(place.address, x.mul(self.number(start).value, size))
-            fine = x.both(fine, self.s.e.inside(place.memory, address, count * size))
+            guard = x.both(guard, self.s.e.inside(place.memory, address, count * size))
             found.append(address)
-        return found, fine
+        return found, guard
 
     def runs(self, source: PointerDesc, item: np.dtype[Any], runs: Sequence[Run]) -> Symbol:
-        addresses, fine = self._reach(source, runs, item.itemsize)
-        self.s.fault_unless(fine)
+        addresses, guard = self._reach(source, runs, item.itemsize)
+        self.s.fault_unless(guard)
         parts: list[Symbol] = []
         for (_, count), address in zip(runs, addresses, strict=True):
             spot = self._of(count)
@@ -64,7 +64,7 @@ class Words(Guarded):
         self, target: PointerDesc, runs: Sequence[Run], values: Symbol, mask: Symbol | None
     ) -> None:
         size = values.dtype.itemsize
-        addresses, fine = self._reach(target, runs, size)
+        addresses, guard = self._reach(target, runs, size)
 
         def write() -> None:
             first = 0
@@ -76,10 +76,10 @@ class Words(Guarded):
                 first += count
 
         if mask is None:
-            self.s.fault_unless(fine)
+            self.s.fault_unless(guard)
             write()
         else:  # the reference engine handles inactive lanes outside the memory
-            planes.guarded(self.s, fine, write, "a lane that is off lies outside the memory")
+            masked.guarded(self.s, guard, write, "a lane that is off lies outside the memory")
 
     def _places(self, place: PointerDesc, size: int, places: Any, mask: Symbol) -> Symbol:
         """Byte addresses: those of active lanes lie inside the memory, those of inactive lanes are
@@ -88,8 +88,8 @@ class Words(Guarded):
         base = spot.spread(np.dtype(np.int64), place.address)
         address = lanes.in_lanes(spot, places) * np.int64(size) + base
         last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), size))
-        fine = (address.view(np.uint64) <= last) | ~mask
-        self.s.fault_unless(self.all(fine).name)
+        guard = (address.view(np.uint64) <= last) | ~mask
+        self.s.fault_unless(self.all(guard).name)
         return lanes.where(spot, mask, address, address.like(0))
 
     def gather(self, source: PointerDesc, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:

@@ -19,33 +19,33 @@ from pto.run.jit.runtime.values import PointerDesc, TileDesc
 VECTOR_BYTES = 256
 
 
-def apart(
+def disjoint(
     s: OpContext, a: PointerDesc | TileDesc, a_bytes: Val, b: PointerDesc | TileDesc, b_bytes: Val
 ) -> str:
     """True if two byte ranges are disjoint."""
     elsewhere = s.x.compare("ne", a.memory, b.memory)
     if elsewhere == "true":
         return "true"
-    return s.x.either(elsewhere, s.x.apart(a.address, a_bytes, b.address, b_bytes))
+    return s.x.either(elsewhere, s.x.disjoint(a.address, a_bytes, b.address, b_bytes))
 
 
 def machine_address(s: OpContext, tile: TileDesc) -> str:
     return s.pointer(tile.memory, tile.address)
 
 
-def kept(s: OpContext, ref: Access, fine: str, room: int) -> tuple[Access, int]:
+def copied_unless(s: OpContext, ref: Access, guard: str, room: int) -> tuple[Access, int]:
     """A source, and the next free offset of scratch memory. If the destination may not be written
-    while the source is read (`fine` is False), a copy is read."""
+    while the source is read (`guard` is False), a copy is read."""
     x, own = s.x, ref.pointer
-    if fine == "true":
+    if guard == "true":
         return ref, room
-    copy, shared = x.at(s.e.scratch(), room), x.negated(fine)
+    copy, shared = x.at(s.e.scratch(), room), x.negated(guard)
     x.when(shared, lambda: copy_bytes(x, copy, own, ref.nbytes))
     either = x.new(f"select i1 {shared}, ptr {copy}, ptr {own}")
-    return Access(ref.field, either), room + -(-ref.nbytes // 64) * 64
+    return Access(ref.layout, either), room + -(-ref.nbytes // 64) * 64
 
 
-def enough(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> str:
+def covers(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> str:
     """True if a tile has at least this many rows and columns."""
     height, width = tile.type.shape
     x = s.x
@@ -72,14 +72,14 @@ def offset(x: Text, base: str, index: Val, step: int, itemsize: int) -> str:
     return x.at(base, x.mul(index, step * itemsize))
 
 
-def head(x: Text, lanes: int, count: Val) -> str:
+def prefix_mask(x: Text, lanes: int, count: Val) -> str:
     """A mask of the first `count` lanes."""
     type = vector(lanes, "i32")
     small = x.new(f"trunc i64 {count} to i32")
     all = shuffles.spread(x, "i32", lanes, small)
     numbers = ", ".join(f"i32 {n}" for n in range(lanes))
     found = x.new(f"icmp ult {type} <{numbers}>, {all}")
-    x.heads[found] = count
+    x.prefix_masks[found] = count
     return found
 
 
@@ -94,10 +94,10 @@ def load_lanes(x: Text, dtype: DType, lanes: int, pointer: str, mask: str | None
     type, bits = vector(lanes, item), vector(lanes, "i1")
     if mask is None:
         return x.load(type, pointer)
-    if mask in x.heads and not native.target().has_masks:
+    if mask in x.prefix_masks and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, "zeroinitializer", room, 64)
-        copy_bytes(x, room, pointer, x.mul(x.heads[mask], dtype.itemsize))
+        copy_bytes(x, room, pointer, x.mul(x.prefix_masks[mask], dtype.itemsize))
         return x.load(type, room, 64)
     name = f"@llvm.masked.load.v{lanes}{mangled(item)}.p0"
     x.declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
@@ -113,10 +113,10 @@ def store_lanes(
     if mask is None:
         x.store(type, value, pointer)
         return
-    if mask in x.heads and not native.target().has_masks:
+    if mask in x.prefix_masks and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, value, room, 64)
-        copy_bytes(x, pointer, room, x.mul(x.heads[mask], dtype.itemsize))
+        copy_bytes(x, pointer, room, x.mul(x.prefix_masks[mask], dtype.itemsize))
         return
     lane_masks.store(x, item, lanes, value, pointer, mask)
 
@@ -143,11 +143,11 @@ def folded_strips(
         found = reduced(x, whole, found, strip, lanes)
     rest = x.sub(count, whole)
     if isinstance(rest, int):
-        return strip(whole, found, head(x, lanes, rest)) if rest else found
+        return strip(whole, found, prefix_mask(x, lanes, rest)) if rest else found
     before, last, done = x.here, x.fresh("last"), x.fresh("done")
     x.branch(x.compare("ne", rest, 0), last, done)
     x.label(last)
-    more = strip(whole, found, head(x, lanes, rest))
+    more = strip(whole, found, prefix_mask(x, lanes, rest))
     ended = x.here
     x.jump(done)
     x.label(done)

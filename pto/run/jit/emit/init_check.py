@@ -19,7 +19,7 @@ from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
 from pto.isa.row.traits import RegionRule
-from pto.run.jit.emit.tile import boxes
+from pto.run.jit.emit.tile import strided
 from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val, unsupported_if
 from pto.run.jit.runtime.context import SHADOW
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, PointerDesc, ScalarValue, TileDesc
@@ -31,7 +31,7 @@ _INDEX = t.Scalar("index", None)
 _UB = SPACE_NUMBERS[Space.UB]
 
 
-class Written:
+class InitCheck:
     """Watches the operations of one emitter."""
 
     def __init__(self, emitter: Emitter) -> None:
@@ -139,12 +139,12 @@ class Written:
             return
         total = self.x.mul(self.x.mul(rows, cols), tile.type.itemsize)
         if every:
-            fine = self.x.compare("eq", count, total)
+            guard = self.x.compare("eq", count, total)
         else:
             some, none = self.x.compare("ne", count, 0), self.x.compare("eq", total, 0)
-            fine = self.x.either(some, none)
+            guard = self.x.either(some, none)
         words = [ScalarValue((name,), _INDEX) for name in (count, total)]
-        self.e.fail_with(fine, _unwritten(op, operand.name, tile.type.space), *words)
+        self.e.fail_with(guard, _unwritten(op, operand.name, tile.type.space), *words)
 
     def _mark(self, tile: TileDesc, rows: Val, cols: Val) -> None:
         if self._region("write", _run_mark, tile, rows, cols) is None:
@@ -162,10 +162,10 @@ class Written:
         if tile.type.dtype.is_packed and not tile.type.layout.is_boxed:
             return None
         try:
-            lines = boxes.field(tile)
+            lines = strided.tile_layout(tile)
         except (UnsupportedLowering, PtoError):  # a layout that is not defined
             return None
-        if "cols" not in lines.units:
+        if "cols" not in lines.contiguous_axes:
             lines, rows, cols = lines.swapped, cols, rows
         run = self._shared(key, make)
         name = self.e.unit.shared(repr((key, lines)), lambda f: _region(f, lines, run))
@@ -218,7 +218,7 @@ def _written_region(op: Operation, dst: TileDesc) -> tuple[Val, Val]:
 # ---- functions of compiled code; all give how many bytes are written
 
 
-def _region(name: str, lines: boxes.Field, run: str) -> str:
+def _region(name: str, lines: strided.Strided, run: str) -> str:
     """i64 f(shadow, size, address, rows, cols): run(..) on each contiguous run of a region."""
     x, size = Text(), lines.dtype.itemsize
     total = x.stack(I64)
@@ -226,7 +226,7 @@ def _region(name: str, lines: boxes.Field, run: str) -> str:
 
     def down(top: list[Val], height: Val, _: int | None) -> None:
         def line(i: Val) -> None:
-            first = x.add(top[0], x.mul(i, lines.rows[0].step))
+            first = x.add(top[0], x.mul(i, lines.rows[0].stride))
 
             def across(left: list[Val], width: Val, _: int | None) -> None:
                 address = x.add("%p2", x.mul(x.add(first, left[0]), size))
@@ -234,11 +234,11 @@ def _region(name: str, lines: boxes.Field, run: str) -> str:
                 count = x.new(f"call i64 {run}({given})")
                 x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
 
-            boxes.stretches(x, (lines.cols,), 0, "%p4", across)
+            strided.strided_runs(x, (lines.cols,), 0, "%p4", across)
 
         x.loop(height, 1, line)
 
-    boxes.stretches(x, (lines.rows,), 0, "%p3", down)
+    strided.strided_runs(x, (lines.rows,), 0, "%p3", down)
     return x.procedure(name, ["ptr", *[I64] * 4], I64, x.load(I64, total, 8))
 
 
@@ -250,10 +250,10 @@ def _bounded(x: Text) -> None:
     """Bytes outside the buffer count as written: another check reports them."""
     last = x.sub("%p1", "%p3")
     inside = x.both(x.compare("sge", last, 0), x.compare("ule", "%p2", last))
-    x.branch(inside, "fine", "out")
+    x.branch(inside, "guard", "out")
     x.label("out")
     x.do("ret i64 %p3")
-    x.label("fine")
+    x.label("guard")
 
 
 def _run_mark(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Tiles and views of any layout as fields, and how to walk over them stretch by stretch.
+"""Strided layouts of tiles and views: where each element lies, and walks in runs of one stride.
 
-In every layout the place of an element is a place of its row plus a place of its column, and each
-of these is the digits of the number, times steps: NZ counts columns in digits of a box's width. A
-stretch is what one digit can count: along it places lie at one step.
+In every layout the offset of an element is the offset of its row plus that of its column. Each is
+a sum over modes (extent, stride): NZ counts columns in a mode of a box's width and a mode of boxes.
+A run is the part of an axis that one mode counts: its elements have one stride.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from pto.core.compact import Compact
 from pto.core.dtypes import DType
-from pto.core.layout import REST, Axis, Digit
+from pto.core.layout import REST, Axis, Mode
 from pto.core.layout import position as offset
 from pto.core.tile import TileType
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
 
-class Field(NamedTuple):
+class Strided(NamedTuple):
     """Where elements lie behind a base address."""
 
     dtype: DType
@@ -29,80 +29,80 @@ class Field(NamedTuple):
     cols: Axis
 
     @property
-    def swapped(self) -> Field:
-        return Field(self.dtype, self.cols, self.rows)
+    def swapped(self) -> Strided:
+        return Strided(self.dtype, self.cols, self.rows)
 
-    def of(self, dtype: DType) -> Field:
+    def of(self, dtype: DType) -> Strided:
         """The same places with elements of another type."""
-        return Field(dtype, self.rows, self.cols)
+        return Strided(dtype, self.rows, self.cols)
 
-    def in_items(self, x: Text, dtype: DType) -> Field:
+    def in_items(self, x: Text, dtype: DType) -> Strided:
         """Lines of bytes as lines of elements, if all lines begin at one."""
-        rows = tuple(Digit(d.size, x.over(d.step, dtype.itemsize)) for d in self.rows)
-        return Field(dtype, rows, self.cols)
+        rows = tuple(Mode(d.extent, x.over(d.stride, dtype.itemsize)) for d in self.rows)
+        return Strided(dtype, rows, self.cols)
 
-    def renamed(self, name: Callable[[Val], Val]) -> Field:
-        """The same field with other names for its numbers."""
+    def renamed(self, name: Callable[[Val], Val]) -> Strided:
+        """The same layout with other names for its numbers."""
         axes = down, across = self.rows, self.cols
-        if len(down) == len(across) == 1 and type(down[0].step) is type(across[0].step) is int:
+        if len(down) == len(across) == 1 and type(down[0].stride) is type(across[0].stride) is int:
             return self
-        rows, cols = (tuple(Digit(*map(name, digit)) for digit in axis) for axis in axes)
-        return Field(self.dtype, rows, cols)
+        rows, cols = (tuple(Mode(*map(name, mode)) for mode in axis) for axis in axes)
+        return Strided(self.dtype, rows, cols)
 
     def at(self, x: Text, base: str, row: Val, col: Val) -> str:
         """The address of an element."""
         place = x.add(position(x, self.rows, row), position(x, self.cols, col))
         return x.at(base, x.mul(place, self.dtype.itemsize))
 
-    def begins(self, x: Text, row: Val, col: Val) -> str:
+    def begins_boxes(self, x: Text, row: Val, col: Val) -> str:
         """True if no box is cut by the first row and column of a window."""
         pairs = ((self.rows, row), (self.cols, col))
-        inner = ((axis[0].size, first) for axis, first in pairs if len(axis) > 1)
+        inner = ((axis[0].extent, first) for axis, first in pairs if len(axis) > 1)
         return x.both(*(x.compare("eq", x.rest(first, size), 0) for size, first in inner))
 
     def extent(self, rows: int, cols: int) -> int:
         """Bytes from the first element to the end of the last of so many rows and columns."""
         if len(self.rows) == len(self.cols) == 1:
-            last = (rows - 1) * self.rows[0].step + (cols - 1) * self.cols[0].step
+            last = (rows - 1) * self.rows[0].stride + (cols - 1) * self.cols[0].stride
         else:
             last = offset(self.rows, rows - 1) + offset(self.cols, cols - 1)
         return (last + 1) * self.dtype.itemsize
 
     @property
-    def units(self) -> frozenset[str]:
-        """Along what neighbours in the field are neighbours in memory, as far as is known."""
-        found = {"rows": self.rows[0].step, "cols": self.cols[0].step}
+    def contiguous_axes(self) -> frozenset[str]:
+        """The axes along which neighbours are neighbours in memory, as far as is known."""
+        found = {"rows": self.rows[0].stride, "cols": self.cols[0].stride}
         return frozenset(axis for axis, step in found.items() if step == 1)
 
 
 @lru_cache(maxsize=1024)
-def plain(dtype: DType, pitch: Val) -> Field:
+def row_major(dtype: DType, pitch: Val) -> Strided:
     """Rows of contiguous elements."""
-    return Field(dtype, line(pitch), line(1))
+    return Strided(dtype, axis(pitch), axis(1))
 
 
-def line(step: Val) -> Axis:
+def axis(step: Val) -> Axis:
     """Places at one step."""
-    return (Digit(REST, step),)
+    return (Mode(REST, step),)
 
 
-def axis(digits: Sequence[Digit], limit: int | None = None) -> Axis:
-    """Digits that are always zero left out, and those joined that continue each other.
+def coalesced(modes: Sequence[Mode], limit: int | None = None) -> Axis:
+    """Modes of extent 1 are left out, and modes that continue each other are joined.
 
     `limit`: numbers are below it.
     """
-    kept = [d for d in digits if d.size != 1] or [digits[0]]
+    kept = [d for d in modes if d.extent != 1] or [modes[0]]
     found = kept[:1]
-    for digit in kept[1:]:
+    for mode in kept[1:]:
         last = found[-1]
-        if isinstance(last.size, int) and isinstance(last.step, int):
-            if digit.step == last.size * last.step and isinstance(digit.size, int):
-                found[-1] = Digit(last.size * digit.size, last.step)  # REST is 0
+        if isinstance(last.extent, int) and isinstance(last.stride, int):
+            if mode.stride == last.extent * last.stride and isinstance(mode.extent, int):
+                found[-1] = Mode(last.extent * mode.extent, last.stride)  # REST is 0
                 continue
-            if limit is not None and len(found) == 1 and last.size >= limit:
+            if limit is not None and len(found) == 1 and last.extent >= limit:
                 break
-        found.append(digit)
-    found[-1] = Digit(REST, found[-1].step)
+        found.append(mode)
+    found[-1] = Mode(REST, found[-1].stride)
     return tuple(found)
 
 
@@ -125,47 +125,47 @@ def stored_shape(tile: TileDesc) -> tuple[int, int]:
     return type.storage_shape(type.shape)
 
 
-def field(tile: TileDesc) -> Field:
+def tile_layout(tile: TileDesc) -> Strided:
     """A tile of any layout."""
     type, layout = tile.type, tile.type.layout
     if layout.is_boxed or layout.named:
         return _boxed(type, stored_shape(tile))
     if layout.pitch_axis:
-        return plain(type.dtype, tile.pitch or type.cols)
-    return plain(type.dtype, tile.pitch or type.rows).swapped
+        return row_major(type.dtype, tile.pitch or type.cols)
+    return row_major(type.dtype, tile.pitch or type.rows).swapped
 
 
 @lru_cache(maxsize=1024)
-def _boxed(type: TileType, stored: tuple[int, int]) -> Field:
+def _boxed(type: TileType, stored: tuple[int, int]) -> Strided:
     found = _frame(type, stored)
-    down, across = (axis(each, n) for each, n in zip(found[1:], type.shape, strict=True))
-    return Field(type.dtype, down, across)
+    down, across = (coalesced(each, n) for each, n in zip(found[1:], type.shape, strict=True))
+    return Strided(type.dtype, down, across)
 
 
-def in_boxes(tile: TileDesc) -> Field:
+def boxed_layout(tile: TileDesc) -> Strided:
     """A tile of any layout, with the size of its boxes even if there is only one."""
     return _frame(tile.type, stored_shape(tile))
 
 
-def _frame(type: TileType, stored: tuple[int, int]) -> Field:
+def _frame(type: TileType, stored: tuple[int, int]) -> Strided:
     frame = type.layout.frame(*stored, type.itemsize)
-    found = Field(type.dtype, *frame.axes)
+    found = Strided(type.dtype, *frame.axes)
     return found.swapped if frame.mirrored else found
 
 
-def lines(tile: TileDesc) -> Field:
+def unboxed_layout(tile: TileDesc) -> Strided:
     """A tile with one step along each axis."""
-    require_lines(tile.type)
-    return field(tile)
+    require_unboxed(tile.type)
+    return tile_layout(tile)
 
 
-def require_lines(type: TileType) -> None:
+def require_unboxed(type: TileType) -> None:
     unsupported_if(type.layout.is_boxed or type.dtype.is_packed, "a boxed or packed tile")
 
 
 def extent(tile: TileDesc) -> int:
     """Bytes from the first element to the end of the last."""
-    return field(tile).extent(*tile.type.shape)
+    return tile_layout(tile).extent(*tile.type.shape)
 
 
 # ---- nested repetitions, the innermost first
@@ -181,13 +181,13 @@ def span(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> Va
 
 def distinct(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> str:
     """True if each repetition steps over what its inner ones cover."""
-    fine, extent = "true", width
+    guard, extent = "true", width
     for count, step in zip(counts, steps, strict=True):
         if count != 1:
             over = x.compare("sge", step, extent)
-            fine = x.both(fine, x.either(x.compare("sle", count, 1), over))
+            guard = x.both(guard, x.either(x.compare("sle", count, 1), over))
             extent = x.add(extent, x.mul(x.sub(count, 1), step))
-    return fine
+    return guard
 
 
 # ---- walks
@@ -196,21 +196,21 @@ def distinct(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -
 def position(x: Text, along: Axis, number: Val) -> Val:
     """How many elements from the first the one of this number lies."""
     found, rest = 0, number
-    for digit in along:
-        if digit.size == REST:
-            return x.add(found, x.mul(rest, digit.step))
-        found = x.add(found, x.mul(x.rest(rest, digit.size), digit.step))
-        rest = x.over(rest, digit.size)
+    for mode in along:
+        if mode.extent == REST:
+            return x.add(found, x.mul(rest, mode.stride))
+        found = x.add(found, x.mul(x.rest(rest, mode.extent), mode.stride))
+        rest = x.over(rest, mode.extent)
     return found
 
 
-# body(places of the first element in each field, how many elements, at most how many or None)
-Stretch = Callable[[list[Val], Val, int | None], None]
+# body(offsets of the first element in each layout, how many elements, at most how many or None)
+Run = Callable[[list[Val], Val, int | None], None]
 
 
-def stretches(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Stretch) -> None:
-    """The numbers from `start` to `end` in parts along which all fields have one step."""
-    sizes = [each[0].size for each in along if each[0].size != REST]
+def strided_runs(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Run) -> None:
+    """The numbers from `start` to `end` in runs along which all layouts have one stride."""
+    sizes = [each[0].extent for each in along if each[0].extent != REST]
     if not sizes:
         body([position(x, each, start) for each in along], x.sub(end, start), None)
     elif start == 0 and all(isinstance(size, int) for size in sizes):
@@ -230,7 +230,7 @@ def stretches(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Stretc
 
 
 def _uneven(
-    x: Text, along: Sequence[Axis], sizes: Sequence[Val], start: Val, end: Val, body: Stretch
+    x: Text, along: Sequence[Axis], sizes: Sequence[Val], start: Val, end: Val, body: Run
 ) -> None:
     def turn(state: list[str]) -> list[Val]:
         (i,) = state

@@ -15,7 +15,7 @@ from pto.ir.graph import Operation
 from pto.isa.meaning.order.queue import POP_FROM
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
-from pto.run.jit.emit.tile.boxes import extent
+from pto.run.jit.emit.tile.strided import extent
 from pto.run.jit.runtime.context import Needs
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, TileDesc
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Span = tuple[int, int, int]  # a buffer, first byte, end
 
 
-class Reach:
+class LiveIn:
     """Collects the buffers and byte ranges that the operations of one region use."""
 
     def __init__(self, emitter: Emitter, needs: Needs) -> None:
@@ -42,7 +42,7 @@ class Reach:
             native = self._e.value(value) if isinstance(value.type, t.TileBuf) else None
             if isinstance(native, TileDesc) and op.body is POP_FROM:
                 # a slot, which the opening of the queue records
-                self._needs.unsure.add(native.memory)
+                self._needs.read_unwritten.add(native.memory)
                 self._needs.popped = max(self._needs.popped, native.type.nbytes)
             elif native is not None and isinstance(value.type, t.TileBuf):
                 self.name(native, value.type)
@@ -53,7 +53,7 @@ class Reach:
             for value in op.group(operand.name) if operand.role in ("in", "inout") else ():
                 native = self._e.value(value)
                 if isinstance(native, TileDesc) and exposed(value):
-                    self._needs.unsure.add(native.memory)
+                    self._needs.read_unwritten.add(native.memory)
 
     def pointers(self, op: Operation) -> None:
         """A pointer may access any byte of its buffer."""
@@ -78,7 +78,7 @@ class Reach:
         for space in spaces:
             self._uses(space)
             number = SPACE_NUMBERS[space]
-            self._needs.unsure.add(number)
+            self._needs.read_unwritten.add(number)
             self._needs.spans.add((number, 0, self._e.compiler.profile.buffers[space.value]))
 
 
