@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache, partial
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,9 @@ class Captured:
         self._own: set[int] = set()  # containers changed by the functions themselves
         self._held: dict[int, Hashable] = {}  # other containers, as last seen
         self._last: tuple[Hashable, ...] | None = None  # the key, where all of it cannot change ..
-        self._names: list[
-            tuple[Mapping[str, object], str, object]
-        ] = []  # .. but by other values for names,
-        self._cells: list[tuple[CellType, object]] = []  # for cells,
-        self._objects: list[tuple[object, object]] = []  # in objects, by their attributes,
-        self._codes: list[tuple[FunctionType, object, object]] = []  # or in the functions
+        # .. but by other values for names, or for attributes of cells, objects and functions
+        self._names: list[tuple[Mapping[str, object], str, object]] = []
+        self._attributes: list[tuple[object, str, object]] = []
         self._calls: tuple[object, Calls[Any]] = None, Calls()
 
     def key(self) -> tuple[Hashable, ...]:
@@ -48,7 +45,7 @@ class Captured:
             return self._last
         found: list[Hashable] = []
         seen: set[int] = set()
-        for kept in (self._held, self._names, self._cells, self._objects, self._codes):
+        for kept in (self._held, self._names, self._attributes):
             kept.clear()
         self._is_plain = True
         for function in self._functions:
@@ -71,14 +68,8 @@ class Captured:
         for around, name, value in self._names:
             if around.get(name, _NONE) is not value:
                 return False
-        for cell, value in self._cells:
-            if cell.cell_contents is not value:
-                return False
-        for each, attributes in self._objects:
-            if each.__dict__ is not attributes:
-                return False
-        for f, code, defaults in self._codes:
-            if f.__code__ is not code or f.__defaults__ is not defaults:
+        for owner, name, value in self._attributes:  # noqa: SIM110, a launch waits for this
+            if getattr(owner, name) is not value:
                 return False
         return True
 
@@ -93,7 +84,8 @@ class Captured:
             return
         seen.add(id(function))
         code, around = function.__code__, function.__globals__
-        self._codes.append((function, code, function.__defaults__))
+        self._attributes.append((function, "__code__", code))
+        self._attributes.append((function, "__defaults__", function.__defaults__))
         self._is_plain &= not function.__kwdefaults__
         found.append(code)
         names = names_of(code)
@@ -107,7 +99,7 @@ class Captured:
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
-                self._cells.append((cell, content))
+                self._attributes.append((cell, "cell_contents", content))
             except ValueError:  # not bound yet
                 content, self._is_plain = None, False
             self._value(content, names, found, seen, 0)
@@ -146,7 +138,7 @@ class Captured:
         if attributes is not None and not isinstance(value, tuple | frozenset):
             self._names += [(attributes, name, attributes.get(name, _NONE)) for name in names]
             if isinstance(attributes, dict):  # that of a class is never another one
-                self._objects.append((value, attributes))
+                self._attributes.append((value, "__dict__", attributes))
         return True
 
 

@@ -79,16 +79,14 @@ class _Coalesce:
         """Record the first write of each buffer, and buffers that cannot be analysed."""
         touched: set[Value] = set()
         for op in block.ops:
+            used = {allocation(v) for each in op.walk() for v in each.operands if _is_tile(v)}
             if op.regions:
-                for each in op.walk():
-                    touched |= {allocation(v) for v in each.operands if _is_tile(v)}
+                touched |= used
                 for inner in op.blocks():
                     self._survey(inner)
                 if op.control not in (Control.FOR, Control.WHILE, Control.IF):
-                    inside = (v for each in op.walk() for v in each.operands if _is_tile(v))
-                    self._pinned |= {allocation(v) for v in inside}
+                    self._pinned |= used
                 continue
-            used = {allocation(v) for v in op.operands if _is_tile(v)}
             if not op.traits.names_only and op.row is not SET_VALIDSHAPE:
                 reads = {allocation(v) for v in _read(op)}
                 for value in _written(op):
@@ -155,8 +153,7 @@ class _Coalesce:
 
     def _dominates(self, a: Value, b: Value) -> bool:
         """True if the allocation of `a` dominates that of `b`."""
-        makers = [self._by_root[each].value.maker for each in (a, b)]
-        first, second = makers
+        first, second = a.maker, b.maker
         assert first is not None and second is not None
         around = {each.parent for each in (second, *second.ancestors())}
         return first.parent in around and self._order[first] < self._order[second]

@@ -370,11 +370,6 @@ class Kernel(Generic[P]):
 
     # ---- specialisation
 
-    def _peers(self) -> list[TracedFunction]:
-        return (
-            [] if self.peer is None else [TracedFunction(self.peer, self.peer.__name__, "vector")]
-        )
-
     def values(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments, one value per parameter."""
         if not named and len(args) == len(self.parameters):
@@ -424,7 +419,9 @@ class Kernel(Generic[P]):
         except TypeError:
             raise unhashable(self.name, self.parameters, values) from None
         if found is None:
-            sources = [TracedFunction(self.function, self.name, self.kind), *self._peers()]
+            sources = [TracedFunction(self.function, self.name, self.kind)]
+            if self.peer is not None:
+                sources.append(TracedFunction(self.peer, self.peer.__name__, "vector"))
             given = zip(self.parameters, values, strict=True)
             fixed = [v if p.kind == "constant" else None for p, v in given]
             tracing = Tracing(self.profile, debug, sources, self.parameters, fixed, shapes)

@@ -7,39 +7,40 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pto.lang.trace import Trace
 
-_TILE = ("known_region", "alias", "origin", "is_empty", "is_filled", "filled_if")
-_LISTS = ("tiles", "copies", "hints", "carries", "cut", "grown")
-_MAPPINGS = ("unbound", "limits", "_known", "_loose")
+_TRACE = (
+    *("tiles", "copies", "hints", "carries", "cut", "grown", "scopes"),
+    *("unbound", "limits", "masks", "_known", "_loose"),
+)
+_SCOPE = ("changed", "early")
+_TILE = (
+    *("known_region", "alias", "origin", "is_empty", "is_filled", "filled_if"),
+    *("seen", "settings"),
+)
 
 
 class Mark:
     """A snapshot: operations of the open block, tiles and their properties."""
 
     def __init__(self, trace: Trace) -> None:
+        self._trace = trace
         self._blocks = list(trace.builder.blocks)
         self._ops = set(trace.builder.block.ops)
-        self._lists = {name: list(getattr(trace, name)) for name in _LISTS}
-        self._mappings = {name: getattr(trace, name).copy() for name in _MAPPINGS}
-        self._masks = {bits: list(found) for bits, found in trace.masks.items()}
-        self._scopes = [(s, dict(s.changed), set(s.early)) for s in trace.scopes]
-        self._tiles: list[tuple[Any, ...]] = [
-            (t, set(t.seen), list(t.settings), [getattr(t, name) for name in _TILE])
-            for t in trace.tiles
+        owners: list[tuple[object, tuple[str, ...]]] = [
+            (trace, _TRACE),
+            *((scope, _SCOPE) for scope in trace.scopes),
+            *((tile, _TILE) for tile in trace.tiles),
         ]
+        self._state = [(o, name, _copy(getattr(o, name))) for o, names in owners for name in names]
 
-    def restore(self, trace: Trace) -> None:
-        trace.builder.blocks[:] = self._blocks
-        block = trace.builder.block
-        block.set_ops(op for op in block.ops if op in self._ops or trace.builder.is_constant(op))
-        for name, found in self._lists.items():
-            setattr(trace, name, list(found))
-        for name, known in self._mappings.items():
-            setattr(trace, name, known.copy())
-        trace.masks = {bits: list(found) for bits, found in self._masks.items()}
-        trace.scopes = [scope for scope, _, _ in self._scopes]
-        for scope, changed, early in self._scopes:
-            scope.changed, scope.early = dict(changed), set(early)
-        for tile, seen, settings, values in self._tiles:
-            tile.seen, tile.settings = set(seen), list(settings)
-            for name, value in zip(_TILE, values, strict=True):
-                setattr(tile, name, value)
+    def restore(self) -> None:
+        builder = self._trace.builder
+        builder.blocks[:] = self._blocks
+        block = builder.block
+        block.set_ops(op for op in block.ops if op in self._ops or builder.is_constant(op))
+        for owner, name, value in self._state:
+            setattr(owner, name, _copy(value))
+
+
+def _copy(value: Any) -> Any:
+    """A container that the trace changes in place as a new one; any other value as it is."""
+    return value.copy() if isinstance(value, list | dict | set) else value  # pyright: ignore[reportUnknownVariableType]

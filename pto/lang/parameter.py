@@ -87,17 +87,14 @@ def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
     parts = get_args(hint)[1:]
     sizes = tuple(get_args(each)[0] if get_origin(each) is Literal else each for each in parts)
     for each in sizes:
-        if not isinstance(each, int | str | None) or (isinstance(each, str) and not _is_name(each)):
+        is_name = isinstance(each, str) and each.isidentifier()
+        if not is_name and not isinstance(each, int | None):
             raise fail(
                 "PTO-U210",
                 f"{name}: a size in an annotation is a name, a number or None, got {each!r}",
                 help='write pto.Global[pto.f32, "m", "n"]',
             )
     return sizes or None
-
-
-def _is_name(text: str) -> bool:
-    return text.isidentifier()
 
 
 def exact(constant: object) -> object:

@@ -6,15 +6,14 @@ import traceback
 from pathlib import Path
 
 from pto.core.errors import Diagnostic, Note
-from pto.lang.call.place import is_own, place_of, user_step
+from pto.lang.call.place import is_own, raised_at, user_step
 
 _AT_THE_TOP = 'work that a command need not repeat belongs under `if __name__ == "__main__":`'
 
 
 def raised(error: BaseException) -> Diagnostic:
     """The finding for an exception other than PtoError: a user's mistake, or a defect of pto."""
-    step = user_step(error)
-    place = None if step is None else place_of(step.tb_frame.f_code, step.tb_lasti)
+    step, place = user_step(error), raised_at(error)
     said = f"{type(error).__name__}: {error}".rstrip(": ")
     frames = traceback.extract_tb(error.__traceback__)
     if step is None or (frames and is_own(frames[-1].filename)):

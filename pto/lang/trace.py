@@ -55,7 +55,7 @@ class Trace(TileRegions):
         self.limits: dict[str, int] = {}  # upper bounds of named sizes, from tile shapes
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
         self._grid: list[Value] = []
-        self.masks: dict[int, list[Value]] = {}  # all-true ones, by bits
+        self.masks: dict[int, tuple[Value, ...]] = {}  # all-true ones, by bits
         self._known: dict[Hashable, Any] = {}  # what `once` has computed
         self._broken: KernelError | None = None
         self._loose: dict[
@@ -107,7 +107,7 @@ class Trace(TileRegions):
         attrs = {"pattern": Str("PAT_ALL")}
         names = ["all"]
         (mask,) = self.emit(PSET[bits], attrs=attrs, results=[Mask(bits)], names=names)
-        self.masks.setdefault(bits, []).append(mask)
+        self.masks[bits] = (*self.masks.get(bits, ()), mask)
         return mask
 
     def broken(self, error: KernelError) -> None:
@@ -224,7 +224,7 @@ class Trace(TileRegions):
 
     def rollback(self, mark: Mark) -> None:
         """Discard operations traced since `mark` in the innermost open block."""
-        mark.restore(self)
+        mark.restore()
 
     # ---- the end
 

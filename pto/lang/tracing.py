@@ -166,7 +166,7 @@ class Tracing:
             if param.kind == "array":
                 written, kind = next(arrays)
                 shape = tuple(named[n] if isinstance(n, str) else n for n in written)
-                made.append(view_of(trace, next(block), kind, shape, contiguous(shape)))
+                made.append(view_of(next(block), kind, shape, contiguous(shape)))
             elif param.kind == "scalar":
                 made.append(trace.scalar(next(block)))
             else:

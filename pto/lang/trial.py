@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from pto.cluster.kernel_message import ProgramText
 from pto.core.errors import PtoError
-from pto.ir.graph import Module
 from pto.run.launch.host import launch
 
 Config = dict[str, Any]
@@ -74,28 +73,9 @@ class Sheet:
     config: Config
     programs: tuple[ProgramText, ProgramText]  # to be run, and to be timed
     profiles: tuple[str, str]
-    args: tuple[Any, ...]
+    args: Sequence[Any]  # arrays themselves only if the program is run on them
     blocks: int
     runs: bool  # else it is only timed
-
-    @classmethod
-    def of(
-        cls,
-        config: Config,
-        modules: tuple[Module, Module],
-        profiles: tuple[str, str],
-        given: Sequence[object],
-        blocks: int,
-        runs: bool,
-    ) -> Sheet:
-        """A sheet; arrays are included only if the program is run on them."""
-        args = tuple(a if runs or not isinstance(a, np.ndarray) else _shape(a) for a in given)
-        programs = ProgramText.of(modules[0]), ProgramText.of(modules[1])
-        return cls(config, programs, profiles, args, blocks, runs)
-
-
-def _shape(array: npt.NDArray[Any]) -> ArrayShape:
-    return ArrayShape(array.shape, array.dtype)
 
 
 def tried(shared: tuple[str | None, float, Arrays | None], sheet: Sheet) -> Trial:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from functools import cache as once
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pto import __version__
+from pto.cluster.kernel_message import ProgramText
 from pto.core import disk_cache as cache
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
@@ -27,7 +28,7 @@ from pto.core.renamed import renamed
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
-from pto.lang.trial import Arrays, Config, Sheet, Trial, differs, refused_by
+from pto.lang.trial import Arrays, ArrayShape, Config, Sheet, Trial, differs, refused_by
 from pto.run.launch.call import count_of
 from pto.run.launch.engine import cluster_target
 from pto.run.launch.progress import ProgressBar
@@ -131,10 +132,9 @@ def _edition() -> str:
     return f"{__version__} {[(f.stat().st_mtime_ns, f.stat().st_size) for f in files]}"
 
 
-@dataclass(slots=True)
-class _Outcome:
-    trial: Trial
-    arrays: Arrays | None = None
+def _kind(value: Any) -> Any:
+    """Shape and type of an array; any other value as it is."""
+    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else value
 
 
 @dataclass(slots=True)
@@ -148,17 +148,18 @@ class _Job:
     rtol: float
     wanted: Arrays | None = None
 
-    def outcome(self, config: Config) -> _Outcome:
+    def outcome(self, config: Config) -> tuple[Trial, Arrays | None]:
+        """The result of a configuration, and the arrays after its run."""
         try:
             values, grid = self.values(config), self.grid(config)
             arrays = self._run(values, grid)
             wrong = differs(arrays, self.wanted, self.rtol)
             if wrong:
-                return _Outcome(Trial(config, refused=wrong))
+                return Trial(config, refused=wrong), None
             timing = self.kernel.time(*values, blocks=grid, device=self.device)
         except PtoError as error:
-            return _Outcome(refused_by(config, error))
-        return _Outcome(Trial(config, timing.us, timing.bound), arrays)
+            return refused_by(config, error), None
+        return Trial(config, timing.us, timing.bound), arrays
 
     def name(self, configs: list[Config]) -> str:
         """The cache key of the result, from programs, sizes and settings."""
@@ -166,7 +167,7 @@ class _Job:
         for config in configs:
             try:
                 ran, timed, given = self._programs(config)
-                kinds = [(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in given]
+                kinds = list(map(_kind, given))
                 parts += [print_module(ran), print_module(timed)]
                 parts.append(f"{self.grid(config)} {kinds} {self._runs(self.values(config))}")
             except PtoError as error:
@@ -177,7 +178,10 @@ class _Job:
         """A trial as data, for a worker without the kernel's source."""
         ran, timed, given = self._programs(config)
         profiles, runs = (self.kernel.profile, self._timed().profile), self.wanted is not None
-        return Sheet.of(config, (ran, timed), profiles, given, count_of(self.grid(config)), runs)
+        if not runs:
+            given = [ArrayShape(*_kind(a)) if isinstance(a, np.ndarray) else a for a in given]
+        programs = ProgramText.of(ran), ProgramText.of(timed)
+        return Sheet(config, programs, profiles, given, count_of(self.grid(config)), runs)
 
     def grid(self, config: Config) -> Blocks:
         return self.blocks(config) if callable(self.blocks) else self.blocks
@@ -219,10 +223,9 @@ def _all_tried(job: _Job, configs: list[Config], processes: int | None) -> Itera
     """Run configurations here until one is accepted; its result is the reference for the rest."""
     left = list(configs)
     while left and job.wanted is None:
-        found = job.outcome(left.pop(0))
-        job.wanted = found.arrays
-        yield found.trial
-        if found.trial.us is not None:
+        trial, job.wanted = job.outcome(left.pop(0))
+        yield trial
+        if trial.us is not None:
             break
     yield from _tried(job, left, processes)
 
@@ -234,7 +237,7 @@ def _tried(job: _Job, configs: list[Config], processes: int | None) -> Iterable[
         return _sent(pool, job, configs)
     count = min(processes or usable(), len(configs))
     if count < 2 or sys.platform == "win32":
-        return (job.outcome(config).trial for config in configs)
+        return (job.outcome(config)[0] for config in configs)
     return _forked(job, configs, count)
 
 
@@ -273,7 +276,7 @@ def _forked(job: _Job, configs: list[Config], count: int) -> Iterable[Trial]:
 
 
 def _work(config: Config) -> Trial:
-    return _AT_WORK[-1].outcome(config).trial
+    return _AT_WORK[-1].outcome(config)[0]
 
 
 @dataclass(slots=True)
@@ -297,7 +300,7 @@ class Autotuned:
 
     def tuning(self, *args: object) -> Tuning:
         """The tuning result for arguments of these shapes; computed once."""
-        key = tuple((a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in args)
+        key = tuple(map(_kind, args))
         if key not in self.chosen:
             self.chosen[key] = tune(
                 self.kernel,

@@ -30,6 +30,7 @@ from pto.isa.row.types import KINDS, Ptr, TileBuf, Type
 from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import ValueHandle, current
+from pto.lang.call.signature import required_call
 from pto.lang.values.scalars import Scalar, as_value, is_number
 from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, View, Whole, contiguous
@@ -56,7 +57,7 @@ def counted_in_memory(row: Instr, operands: Mapping[str, object]) -> Mapping[str
     for operand in row.operands:
         value = operands.get(operand.name)
         if isinstance(value, Global | View) and "pointer" in operand.kind:
-            window = value.whole() if isinstance(value, Global) else value
+            window = value.whole()
             window.array.used()
             asked = operands["offset"]
             place = (
@@ -145,15 +146,8 @@ def _number(row: Instr, operand: Operand, value: object, elem: ScalarType | None
     raise mistake(
         "PTO-T200",
         f"{row.mnemonic}: {operand.name} is {KINDS[operand.kind].words}, got the number {value!r}",
-        help=_dst_help(row) if operand.kind == "tile" else None,
+        help=f"the order is {required_call(row)}" if operand.kind == "tile" else None,
     )
-
-
-def _dst_help(row: Instr) -> str:
-    from pto.lang.call.signature import parameters, python_name
-
-    order = ", ".join(p.name for p in parameters(row) if p.required)
-    return f"the order is {python_name(row)}({order})"
 
 
 def element_of(row: Instr, given: dict[str, object]) -> ScalarType | None:

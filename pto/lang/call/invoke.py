@@ -28,11 +28,17 @@ from pto.lang.call.given import (
 from pto.lang.call.place import mistake
 from pto.lang.call.results import result_types
 from pto.lang.call.session import Session, current
-from pto.lang.call.signature import Param, can_be_left_out, parameters, python_name
+from pto.lang.call.signature import (
+    Param,
+    can_be_left_out,
+    parameters,
+    python_name,
+    required_call,
+)
 from pto.lang.values.regions import follow
 from pto.lang.values.registers import wrap
 from pto.lang.values.tiles import Extents, Tile
-from pto.lang.values.views import Global, View, Whole
+from pto.lang.values.views import Global, View
 
 
 def docstring(row: Instr) -> str:
@@ -149,13 +155,12 @@ def _require_order(row: Instr, operands: Mapping[str, object]) -> None:
             continue
         wrong = is_array(value) if operand.kind == "tile" else isinstance(value, Tile)
         if wrong:
-            order = ", ".join(p.name for p in parameters(row) if p.required)
             what = "an array in global memory" if is_array(value) else "a tile"
             wanted = "a tile" if operand.kind == "tile" else "an array in global memory"
             raise mistake(
                 "PTO-T204",
                 f"{row.mnemonic}: {operand.name} is {wanted}, got {what}",
-                help=f"the destination comes first: {python_name(row)}({order})",
+                help=f"the destination comes first: {required_call(row)}",
             )
 
 
@@ -163,7 +168,8 @@ def _let_regions_follow(
     session: Session, row: Instr, operands: Mapping[str, object]
 ) -> list[tuple[Tile, Extents]]:
     """Set the valid region of destinations from their sources; returns the previous regions."""
-    read = {o.name: operands[o.name] for o in row.operands if _is_read(o, operands)}
+    sources = (o.name for o in row.operands if o.role in ("in", "inout"))
+    read = {name: operands[name] for name in sources if name in operands}
     views = [v for v in read.values() if isinstance(v, Global | View)]
     before: list[tuple[Tile, Extents]] = []
     for operand in row.operands:
@@ -176,7 +182,7 @@ def _let_regions_follow(
             continue
         dst.used()
         loads = bool(views) and row.traits.region is RegionRule.VIEW
-        region = _window(views[0]).room(dst.shape) if loads else follow(session, row, dst, read)
+        region = views[0].whole().room(dst.shape) if loads else follow(session, row, dst, read)
         if session.eager:
             before.append((dst, session.region(dst)))
         session.set_region(dst, *region)
@@ -203,10 +209,6 @@ def _lower(session: Session, row: Instr, operands: Mapping[str, object]) -> dict
     return values
 
 
-def _is_read(operand: Operand, operands: Mapping[str, object]) -> bool:
-    return operand.role in ("in", "inout") and operands.get(operand.name) is not None
-
-
 def _one(
     session: Session,
     row: Instr,
@@ -216,7 +218,7 @@ def _one(
     tiles: list[Tile],
 ) -> Value:
     if is_array(value) and operand.kind in ("view", "tile or view", "partition view"):
-        window = _window(value)
+        window = value.whole()
         if row.traits.sized_by_tile and tiles:
             tile = tiles[0]
             _require_elements(session, row, tile, window, stores=operand.role != "in")
@@ -252,10 +254,6 @@ def _require_elements(
         f"{row.mnemonic}: {name} holds {kind}, the tile {own}: a transfer does not convert",
         help=f"{to}; to pass the bits unchanged, use {name}.view(pto.{own})",
     )
-
-
-def _window(value: View | Whole) -> View:
-    return value.whole() if isinstance(value, Global) else value
 
 
 def _made(

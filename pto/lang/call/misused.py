@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from traceback import walk_tb
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -160,11 +161,8 @@ def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
         told = unbound.get(name) or "it is returned only inside a loop, which may not run"
         return "PTO-U217", f"the function has no one result: {told}", "return one kind of value"
     if name not in unbound:
-        within = error.__traceback__
-        while within is not None and within.tb_next is not None:
-            within = within.tb_next
-        frame = None if within is None else within.tb_frame
-        if frame is None or not is_users(frame.f_code.co_filename):
+        frame = _raising(error)
+        if not is_users(frame.f_code.co_filename):
             return None
         known = {*frame.f_locals, *frame.f_globals, *dir(builtins)}
         near = nearest(name, [each for each in known if not each.startswith("_pto")])
@@ -175,11 +173,13 @@ def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
 
 def _raised_here(error: Exception) -> bool:
     """True if a function of pto raised an error about its arguments."""
-    step = error.__traceback__
-    while step is not None and step.tb_next is not None:
-        step = step.tb_next
     is_about = isinstance(error, TypeError | ValueError | AttributeError | LookupError)
-    return is_about and step is not None and is_own(step.tb_frame.f_code.co_filename)
+    return is_about and is_own(_raising(error).f_code.co_filename)
+
+
+def _raising(error: Exception) -> FrameType:
+    """The frame that raised an error."""
+    return [*walk_tb(error.__traceback__)][-1][0]
 
 
 def words_of(value: object) -> str:

@@ -77,6 +77,11 @@ def parameters(row: Instr) -> tuple[Param, ...]:
     return (*first, *rest)
 
 
+def required_call(row: Instr) -> str:
+    """`tadd(dst, src0, src1)`: the call without what may be left out."""
+    return f"{python_name(row)}({', '.join(p.name for p in parameters(row) if p.required)})"
+
+
 def takes_indices(row: Instr) -> bool:
     """True for `load_scalar(x, i, j)`: an element by its indices where its number is expected."""
     return row.places.get("ptr") == 0 and row.places.get("offset") == 1

@@ -61,10 +61,8 @@ def room_for(rows: int, cols: int, kind: DType, role: str) -> tuple[int, int]:
 def _window(source: Source) -> View:
     if isinstance(source, np.ndarray):
         source = current().array(source)
-    if isinstance(source, Global):
+    if isinstance(source, Global | View):
         return source.whole()  # pyright: ignore[reportUnknownMemberType]
-    if isinstance(source, View):
-        return source
     raise mistake(
         "PTO-T209",
         f"pto.load and pto.store move tiles from and to global memory, got {type(source).__name__}",
@@ -138,7 +136,7 @@ def _clipped(session: Session, t: Tile, window: View) -> Extents:
     kept = list(region)
     for n, (axis, what) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
         span, size = None if axis is None else window.spans[axis], region[n]
-        if span is None or not span.is_open or not is_number(size) or window.has_inner_rows:
+        if span is None or not span.is_open or not is_number(size) or window.inner_rows != 1:
             continue
         kept[n] = span.size_for(size)
         if span.is_whole and is_number(kept[n]) and kept[n] < size and not t.is_filled:

@@ -206,13 +206,8 @@ def converted(number: Scalar[object], type: ScalarType, *, implicit: bool) -> Sc
     value = number.used()
     for row, step in cast_steps(source, type):
         (value,) = current().emit(row, {"in": value}, results=[step], names=[value.name])
-    keeps = not source.is_float and not type.is_float
-    return current().scalar(value) if not keeps else _same_number(value, number)
-
-
-def _same_number(value: Value, number: Scalar[object]) -> Scalar[object]:
     made = current().scalar(value)
-    if isinstance(made, Scalar):
+    if isinstance(made, Scalar) and not source.is_float and not type.is_float:
         made.linear = number.linear
     return made
 
@@ -244,11 +239,8 @@ def _is_unsigned(type: ScalarType) -> bool:
 
 def _are_as_wide(a: ScalarType, b: ScalarType) -> bool:
     """Two integers of one width."""
-    return a.is_integer and b.is_integer and _bits(a) == _bits(b)
-
-
-def _bits(type: ScalarType) -> int:
-    return type.dtype.bits if type.dtype else 64
+    widths = {each.dtype.bits if each.dtype else 64 for each in (a, b)}
+    return a.is_integer and b.is_integer and len(widths) == 1
 
 
 def _joined(a: object, b: object, what: str) -> tuple[Value, Value, ScalarType]:

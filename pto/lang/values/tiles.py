@@ -319,8 +319,9 @@ def tile_type(
     kind = element(dtype)
     try:
         place = role_named(role)
-        known = _static(valid)
-        region = (rows, cols) if valid is None else known or (None, None)
+        region = (rows, cols) if valid is None else (valid[0], valid[1])
+        if not all(isinstance(n, int) for n in region):
+            region = None, None
         made = TileType.of(
             place,
             kind,
@@ -358,12 +359,6 @@ def tile(
     session = current()
     type = tile_type(rows, cols, dtype, layout, role, valid, pad, fractal=fractal)
     return session.alloc(type, valid, address)
-
-
-def _static(valid: Extents | None) -> tuple[int, int] | None:
-    if valid is None or not all(isinstance(n, int) for n in valid):
-        return None
-    return valid[0], valid[1]
 
 
 def _layout(place: Role, name: str | None, fractal: int | None) -> Layout:

@@ -107,9 +107,12 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         if len(sliced) < 2 or sliced[-1] == self.ndim - 1:
             return View(cast("Whole", self), spans)
         order = [n for n, span in enumerate(spans) if span.is_index] + sliced
+        return View(self.turned(order), [spans[n] for n in order])
+
+    def turned(self, order: Sequence[int]) -> Whole:
+        """The same elements with the dimensions in another order."""
         shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
-        turned = view_of(current(), self.pointer, self.dtype, shape, strides)
-        return View(turned, [spans[n] for n in order])
+        return view_of(self.pointer, self.dtype, shape, strides)
 
     def widened(self, keys: Sequence[object]) -> Whole:
         """The array with a new dimension of size one where a key is None, as in NumPy."""
@@ -119,7 +122,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
                 is_last = n == len(shape)
                 strides.insert(n, 1 if is_last else arith("*", shape[n], strides[n]))
                 shape.insert(n, 1)
-        return view_of(current(), self.pointer, self.dtype, tuple(shape), tuple(strides))
+        return view_of(self.pointer, self.dtype, tuple(shape), tuple(strides))
 
     def _stepped(self, keys: list[Extent]) -> View:
         """A window with steps: a plain window on an array with multiplied strides."""
@@ -144,7 +147,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         given = {"ptr": self.pointer, "offset": as_value(place, INDEX)}
         type = pointer_type(self.dtype)
         (moved,) = current().emit(ADDPTR, given, results=[type], names=[self.pointer.name])
-        return view_of(current(), moved, self.dtype, tuple(shape), tuple(strides))[tuple(keys)]
+        return view_of(moved, self.dtype, tuple(shape), tuple(strides))[tuple(keys)]
 
     def __iter__(self) -> NoReturn:
         raise mistake(
@@ -173,7 +176,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         sizes = tuple(count // known if n == -1 and known else n for n in shape)
         if prod(sizes) != count or len(sizes) > MAX_RANK or min(sizes, default=0) < 0:
             raise mistake("PTO-S201", f"an array of shape {self.shape} cannot become {shape}")
-        return view_of(current(), self.pointer, self.dtype, sizes, contiguous(sizes))
+        return view_of(self.pointer, self.dtype, sizes, contiguous(sizes))
 
     def view(self, dtype: object) -> Whole:
         """The same bits as elements of another type; the last dimension grows or shrinks."""
@@ -189,13 +192,12 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         to = [pointer_type(kind)]
         (pointer,) = current().emit(CASTPTR, {"input": self.pointer}, results=to)
         shape = (*self.shape[:-1], last)
-        return view_of(current(), pointer, kind, shape, contiguous(shape))
+        return view_of(pointer, kind, shape, contiguous(shape))
 
     @property
     def T(self) -> Whole:
         """The same elements with the dimensions in the opposite order."""
-        shape, strides = self.shape[::-1], self.strides[::-1]
-        return view_of(current(), self.pointer, self.dtype, shape, strides)
+        return self.turned(range(self.ndim)[::-1])
 
     @property
     def by_columns(self) -> bool:
@@ -216,13 +218,7 @@ def contiguous(shape: Sequence[Extent]) -> Sizes:
     return tuple(prod(shape[n + 1 :]) for n in range(len(shape)))
 
 
-def view_of(
-    session: Session,
-    pointer: Value,
-    dtype: DType,
-    shape: Sizes,
-    strides: Sizes,
-) -> Whole:
+def view_of(pointer: Value, dtype: DType, shape: Sizes, strides: Sizes) -> Whole:
     """An array over a pointer."""
     if not 1 <= len(shape) <= MAX_RANK:
         raise mistake("PTO-S201", f"a global array has 1 to {MAX_RANK} dimensions, not {shape}")
@@ -233,7 +229,8 @@ def view_of(
     }
     sizes = tuple(n if is_number(n) else None for n in shape)
     type = ViewType(sizes, scalar_type(dtype), partition=False)
-    (value,) = session.emit(MAKE_TENSOR_VIEW, given, results=[type], names=[f"{pointer.name}_view"])
+    session, names = current(), [f"{pointer.name}_view"]
+    (value,) = session.emit(MAKE_TENSOR_VIEW, given, results=[type], names=names)
     return Global[Any](value, session, pointer, shape, strides)
 
 
@@ -255,8 +252,7 @@ class View(Elsewhere):
     def __getitem__(self, key: object) -> View:
         """A window on the window, with NumPy's indexing of its slices."""
         keys = list(key) if isinstance(key, tuple) else [key]
-        free = [n for n, span in enumerate(self.spans) if not span.is_index]
-        given = sum(k is not None for k in keys)
+        free, given = self._sliced, sum(k is not None for k in keys)
         if given > len(free):
             raise mistake("PTO-S201", f"{given} indices for a window of {len(free)} dimensions")
         if given < len(keys):
@@ -276,6 +272,14 @@ class View(Elsewhere):
         one = span_of(slice(None), 1)
         return View(self.array.widened(places), [span or one for span in places])
 
+    @property
+    def _sliced(self) -> list[int]:
+        """The dimensions that are slices."""
+        return [n for n, span in enumerate(self.spans) if not span.is_index]
+
+    def whole(self) -> View:
+        return self
+
     def within(self, rows: int, cols: int) -> View:
         """The same window, limited to rows x cols."""
         return View(self.array, self.spans, (rows, cols))
@@ -284,27 +288,19 @@ class View(Elsewhere):
     def T(self) -> View:
         """The window with its slices in the other order; indices stay in front of them."""
         most = None if self.most is None else (self.most[1], self.most[0])
-        free = [n for n, span in enumerate(self.spans) if not span.is_index]
-        order = [n for n, span in enumerate(self.spans) if span.is_index] + free[::-1]
-        array = self.array
-        shape, strides = (tuple(each[n] for n in order) for each in (array.shape, array.strides))
-        turned = view_of(current(), array.pointer, array.dtype, shape, strides)
-        return View(turned, [self.spans[n] for n in order], most)
+        indices = [n for n, span in enumerate(self.spans) if span.is_index]
+        order = indices + self._sliced[::-1]
+        return View(self.array.turned(order), [self.spans[n] for n in order], most)
 
     def rows_known(self) -> int | None:
         """The number of rows of a tile that it fills, if Python knows it."""
         row, _ = self.axes()
         extent = 1 if row is None else self.spans[row].extent
-        return extent * self._inner_rows(row) if is_number(extent) else None
-
-    @property
-    def has_inner_rows(self) -> bool:
-        return self._inner_rows(self.axes()[0]) != 1
+        return extent * self.inner_rows if is_number(extent) else None
 
     def axes(self) -> tuple[int | None, int]:
         """The dimensions that become rows and columns of a tile; None if there is one row."""
-        last = len(self.spans) - 1
-        free = [n for n, span in enumerate(self.spans) if not span.is_index]
+        last, free = len(self.spans) - 1, self._sliced
         rows = [n for n in free if n != last]
         if len(rows) > 1 and not all(is_number(self.spans[n].extent) for n in rows[1:]):
             raise mistake(
@@ -314,13 +310,18 @@ class View(Elsewhere):
             )
         return (rows[0] if rows else None), last
 
+    @property
+    def inner_rows(self) -> int:
+        """The rows of a tile for each element along the dimension of rows."""
+        row, last = self.axes()
+        return 1 if row is None else prod(span.extent for span in self.spans[row + 1 : last])
+
     def room(self, shape: tuple[int, int]) -> Region:
         """Rows and columns of a tile of this shape that the window fills."""
         if self.most is not None:
             shape = min(shape[0], self.most[0]), min(shape[1], self.most[1])
         self.require_room(shape)
-        row, col = self.axes()
-        inner = self._inner_rows(row)
+        (row, col), inner = self.axes(), self.inner_rows
         rows = 1 if row is None else self.spans[row].size_for(max(1, shape[0] // inner))
         return arith("*", rows, inner), self.spans[col].size_for(shape[1])
 
@@ -328,9 +329,8 @@ class View(Elsewhere):
         """Raise if a dimension that the user did not slice is larger than the tile: its rest would
         be silently left out."""
         row, col = self.axes()
-        inner = self._inner_rows(row)
         for what, axis, room, times in (
-            ("rows", row, region[0], inner),
+            ("rows", row, region[0], self.inner_rows),
             ("columns", col, region[1], 1),
         ):
             span = None if axis is None else self.spans[axis]
@@ -357,27 +357,14 @@ class View(Elsewhere):
             else f"say which {what}: a slice from a loop counter, {each}; or use a larger tile",
         )
 
-    def _inner_rows(self, row: int | None) -> int:
-        if row is None:
-            return 1
-        inside = self.spans[row + 1 : -1]
-        return prod(s.extent for s in inside) if inside else 1
-
-    def lower(self, rows: object, cols: object) -> Value:
-        """The window with these many rows and columns, as a value of the program."""
-        row, col = self.axes()
-        sizes: list[Extent] = [span.extent for span in self.spans]
-        sizes[col] = cols
-        if row is not None:
-            sizes[row] = arith("//", rows, self._inner_rows(row))
-        return self._partition(sizes)
-
     def lower_for(self, region: Region) -> Value:
-        """The window that a tile with this valid region fills."""
-        row, col = self.axes()
-        inner = self._inner_rows(row)
-        rows = region[0] if row is None else self._stated(row, region[0], inner)
-        return self.lower(rows, self._stated(col, region[1]))
+        """The window that a tile with this valid region fills, as a value of the program."""
+        (row, col), inner = self.axes(), self.inner_rows
+        sizes: list[Extent] = [span.extent for span in self.spans]
+        sizes[col] = self._stated(col, region[1])
+        if row is not None:
+            sizes[row] = arith("//", self._stated(row, region[0], inner), inner)
+        return self._partition(sizes)
 
     def place_of(self, number: Extent) -> Extent:
         """Offset from the pointer of element `number` of the window, counted row by row."""
@@ -397,11 +384,10 @@ class View(Elsewhere):
 
     def place_at(self, indices: Sequence[Extent]) -> Extent:
         """Offset from the pointer of the element at these indices of the window."""
-        spans = [span for span in self.spans if not span.is_index]
-        if len(indices) != len(spans):
+        if len(indices) != len(self._sliced):
             raise mistake(
                 "PTO-S201",
-                f"{len(indices)} indices of a view of {len(spans)} dimensions",
+                f"{len(indices)} indices of a view of {len(self._sliced)} dimensions",
                 help="one for each dimension: pto.load_scalar(x, i, j)",
             )
         given, place = iter(indices), 0
