@@ -17,7 +17,6 @@ from pto.isa.meaning.kinds import (
     Repeats,
     Together,
     Vectors,
-    do,
 )
 
 __all__ = [
@@ -33,5 +32,4 @@ __all__ = [
     "Repeats",
     "Together",
     "Vectors",
-    "do",
 ]

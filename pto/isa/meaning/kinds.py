@@ -159,7 +159,8 @@ class Do:
     looks: bool = False  # reads state that other agents change: a loop must yield to them
     binds: str = ""  # the operand that receives the result of fn: a handle that was only declared
     stays: str = ""  # the reason why compiled code calls Python for it, if nothing else gives one
-    words: Callable[[Any], Any] | None = None  # makes the words of the reference engine from a core
+    # makes the words of the reference engine from a core and the case
+    words: Callable[[Any, Case], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +199,3 @@ class Blocked:
 
     def __str__(self) -> str:
         return self._reason if isinstance(self._reason, str) else self._reason()
-
-
-def do(fn: Callable[..., Any], *, blocks: bool = False) -> Do:
-    """A Do that needs nothing from the types: fn(core, *operands)."""
-    return Do(lambda case: fn, blocks)

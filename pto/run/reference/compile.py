@@ -152,14 +152,15 @@ class Compiler:
         launched = self.launched(op)
         if launched is not None:
             return simt.launch(self, op, launched)
+        case = Case(op, row, self.profile, constant)
         try:
-            fn = self._function_of(op, row)
+            fn = _function_of(case, row.body)
         except PtoError as error:
             raise PtoError(*(d.at(op.loc) for d in error.diagnostics)) from None
-        step = self._bind(op, row, _agreeing(op, row, self.profile, _addressed(op, row, fn)))
+        step = self._bind(op, row, _agreeing(op, case, _addressed(op, row, fn)))
         words = row.body.words if isinstance(row.body, Do) else None
         words = Mover if isinstance(row.body, Move) else words
-        step = step if words is None else _with_words(step, words)
+        step = step if words is None else _with_words(step, words, case)
         return self._kept(op, step) if _is_kept(op) else step
 
     def _kept(self, op: Operation, step: Step) -> Step:
@@ -176,30 +177,6 @@ class Compiler:
 
         return again
 
-    def _function_of(self, op: Operation, row: Instr) -> Function:
-        case = Case(op, row, self.profile, constant)
-        if isinstance(row.body, Do):
-            return row.body.make(case) if row.body.words is None else tiles.on_words(case, row.body)
-        if isinstance(row.body, Lane):
-            return _engine(op).lane(case, row.body)
-        if isinstance(row.body, Together):
-            return simt.alone(case, row.body)
-        if isinstance(row.body, Permute):
-            return vectors.permute(case, row.body)
-        if isinstance(row.body, Neighbours):
-            return vectors.neighbours(case, row.body)
-        if isinstance(row.body, Vectors):
-            return logical.vectors(case, row.body)
-        if isinstance(row.body, Repeats):
-            return raw.repeats(case, row.body)
-        if isinstance(row.body, Known):
-            return known(row.body.value(case))
-        if isinstance(row.body, Fold):
-            return tiles.fold(case, row.body)
-        if isinstance(row.body, Move):
-            return tiles.on_words(case, row.body)
-        raise RuntimeError(f"{row.name}: no engine case for {type(row.body).__name__}")
-
     def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:
         """Read operands from registers, call, write results."""
         body = row.body
@@ -215,7 +192,14 @@ class Compiler:
         return _bind_open(fn, plan, outs)
 
 
-def _with_words(step: Step, words: Callable[[Core], Any]) -> Step:
+def _function_of(case: Case, body: Any) -> Function:
+    """fn(core, or the words of the body, *operands)."""
+    if isinstance(body, Do):
+        return body.make(case) if body.words is None else tiles.on_words(case, body)
+    return _KINDS[type(body)](case, body)
+
+
+def _with_words(step: Step, words: Callable[[Core, Case], Any], case: Case) -> Step:
     """A step on words made from the core; the words of the last core are cached."""
     held: tuple[Core | None, Any] = None, None
 
@@ -223,29 +207,43 @@ def _with_words(step: Step, words: Callable[[Core], Any]) -> Step:
         nonlocal held
         last, made = held  # both in one assignment: threads share a step
         if last is not core:
-            made = words(core)
+            made = words(core, case)
             held = core, made
         return step(made, regs)
 
     return run
 
 
-def _engine(op: Operation) -> Any:
+def _lane(case: Case, body: Lane) -> Function:
     """The evaluator of a lane function: it depends on the operands' kind."""
-    lanes = t.VReg | t.Mask | t.LogicalVReg | t.LogicalMask
-    if any(isinstance(r.type, lanes) for r in op.results):
-        return vectors
-    return scalars if op.results else tiles
+    lanes, results = t.VReg | t.Mask | t.LogicalVReg | t.LogicalMask, case.op.results
+    if any(isinstance(r.type, lanes) for r in results):
+        return vectors.lane(case, body)
+    return scalars.lane(case, body) if results else tiles.lane(case, body)
 
 
-def known(value: Any) -> Function:
+def _known(case: Case, body: Known) -> Function:
     """A value known in advance.
 
     An array is copied each time, because tmrgsort writes to its own.
     """
+    value = body.value(case)
     if isinstance(value, np.ndarray) and value.dtype != np.bool_:
         return lambda core: value.copy()
     return lambda core: value
+
+
+_KINDS: dict[type, Callable[[Case, Any], Function]] = {
+    Lane: _lane,
+    Together: simt.alone,
+    Permute: vectors.permute,
+    Neighbours: vectors.neighbours,
+    Vectors: logical.vectors,
+    Repeats: raw.repeats,
+    Known: _known,
+    Fold: tiles.fold,
+    Move: tiles.on_words,
+}
 
 
 def _is_kept(op: Operation) -> bool:
@@ -272,10 +270,9 @@ def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
     return call
 
 
-def _agreeing(op: Operation, row: Instr, profile: Profile, fn: Function) -> Function:
+def _agreeing(op: Operation, case: Case, fn: Function) -> Function:
     """Check valid regions that are known only at run time against the rules that types satisfy."""
-    case = Case(op, row, profile, constant)
-    places = {operand.name: i for i, operand in enumerate(row.operands)}
+    places = {operand.name: i for i, operand in enumerate(case.row.operands)}
     asked = [(rule, n, [places[name] for name in n]) for rule, n in open_regions(case)]
     if not asked:
         return fn

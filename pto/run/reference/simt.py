@@ -253,7 +253,7 @@ def number(value: Any, n: int, type: t.Type) -> Any:
 
 
 def _one_by_one(case: Case, body: Do) -> Do_:
-    op, fn = case.op, in_words(case, body.make, body.words)
+    op, fn = case.op, in_words(case, body)
     groups = [(o.variadic, case.op.group(o.name)) for o in case.row.operands]
 
     def step(group: ItemGroup, frame: Frame) -> None:

@@ -11,8 +11,7 @@ from pto.core.dtypes import DType
 from pto.core.tile import Tile
 from pto.isa.meaning import Do, Fold, Lane, Move, lanes
 from pto.isa.meaning.handle.view import as_tile, as_view
-from pto.isa.meaning.kinds import Axis, Make
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.kinds import Axis
 from pto.isa.meaning.tile.regions import (
     element,
     put,
@@ -151,12 +150,12 @@ def accumulator(src: DType, dst: DType, wide: bool) -> Any:
 # ---- meanings on an interface
 
 
-def in_words(case: Case, make: Make, words: Callable[[Machine], Any] | None) -> Callable[..., Any]:
+def in_words(case: Case, body: Do) -> Callable[..., Any]:
     """The meaning itself, on an interface made from the core, or on the core."""
+    fn, words = body.make(case), body.words
     if words is None:
-        return make(case)
-    fn = make(case)
-    return lambda core, *operands: fn(words(core), *operands)
+        return fn
+    return lambda core, *operands: fn(words(core, case), *operands)
 
 
 def on_words(case: Case, body: Do | Move) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ from pto.isa.meaning.cube.fractal import Array
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst
-from pto.isa.meaning.memory.burst import BurstLoop, BurstSide
+from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.dma import element
 from pto.isa.meaning.memory.words import Bursts, up
 from pto.isa.rules.rule import Case
@@ -52,9 +52,9 @@ class FractalWindow:
     src_stride: int
     dst_stride: int
 
-    def check(self, x: Bursts, name: str) -> None:
+    def check(self, x: Bursts) -> None:
         numbers = (self.row, self.col, self.rows, self.cols, self.src_stride, self.dst_stride)
-        x.counts(name, "a start, step or stride", *numbers)
+        x.counts("a start, step or stride", *numbers)
 
 
 class OperandLoads(Bursts):
@@ -62,23 +62,16 @@ class OperandLoads(Bursts):
 
     __slots__ = ()
 
-    def turned(
-        self, name: str, source: Pointer, dst: Pointer, kind: DType, at: FractalWindow
-    ) -> None:
+    def turned(self, source: Pointer, dst: Pointer, kind: DType, at: FractalWindow) -> None:
         """Load the fractals of the transposed matrix."""
         if at.rows == 0 or at.cols == 0:
             return
-        counts, strides = (at.cols,), (at.src_stride * CUBE_BLOCK_SIZE,)
-        width = at.rows * CUBE_BLOCK_SIZE
-        reads = BurstSide(name, "reads", source.memory, source.address, counts, strides, width)
-        reads.check()
-        strips = _transposed(name, reads.bytes, kind, at)
-        counts, strides = (strips.shape[0],), (at.dst_stride * CUBE_BLOCK_SIZE,)
-        writes = BurstSide(
-            name, "writes", dst.memory, dst.address, counts, strides, strips.shape[1]
-        )
-        writes.check()
-        burst.put(writes, strips)
+        pitch, width = at.src_stride * CUBE_BLOCK_SIZE, at.rows * CUBE_BLOCK_SIZE
+        reads = self.side("reads", source, (at.cols,), (pitch,), width)
+        strips = _transposed(self.name, reads.bytes, kind, at)
+        count, width = strips.shape
+        pitch = at.dst_stride * CUBE_BLOCK_SIZE
+        burst.put(self.side("writes", dst, (count,), (pitch,), width), strips)
 
     def scales_at(self, tile: Pointer) -> Pointer:
         """The address of the scales of the tile at a pointer into L0A or L0B."""
@@ -86,22 +79,16 @@ class OperandLoads(Bursts):
 
 
 def _load(
-    x: OperandLoads,
-    name: str,
-    src: Pointer,
-    dst: Pointer,
-    kind: DType,
-    at: FractalWindow,
-    transpose: Any,
+    x: OperandLoads, src: Pointer, dst: Pointer, kind: DType, at: FractalWindow, transpose: Any
 ) -> None:
     """Copy fractals of L1 to fractals of L0A or L0B."""
-    at.check(x, name)
+    at.check(x)
     source = x.behind(x.owned(src), (at.col * at.src_stride + at.row) * CUBE_BLOCK_SIZE)
     loop = BurstLoop(at.cols, at.src_stride * CUBE_BLOCK_SIZE, at.dst_stride * CUBE_BLOCK_SIZE)
     x.when(
         transpose,
-        lambda: x.turned(name, source, dst, kind, at),
-        lambda: x.move(name, source, dst, at.rows * CUBE_BLOCK_SIZE, [loop]),
+        lambda: x.turned(source, dst, kind, at),
+        lambda: x.move(source, dst, at.rows * CUBE_BLOCK_SIZE, [loop]),
     )
 
 
@@ -150,8 +137,7 @@ def _mte_load(rows_first: bool) -> Do:
     """mte_l1_l0a gives m and k, mte_l1_l0b gives k and n."""
 
     def make(case: Case) -> Callable[..., None]:
-        name, kind = case.row.name, element(case, "source")
-        transpose = case.word("transpose") == "true"
+        kind, transpose = element(case, "source"), case.word("transpose") == "true"
 
         def run(
             x: OperandLoads,
@@ -163,9 +149,9 @@ def _mte_load(rows_first: bool) -> Do:
             col: int | None = None,
         ) -> None:
             rows, depth = (a, b) if rows_first else (b, a)
-            x.counts(name, "a side of the loaded tile", a, b, least=1)
+            x.counts("a side of the loaded tile", a, b, least=1)
             at = _window(kind, rows, depth, transpose, x.number(row), x.number(col))
-            _load(x, name, src, dst, kind, at, transpose)
+            _load(x, src, dst, kind, at, transpose)
 
         return run
 
@@ -173,28 +159,20 @@ def _mte_load(rows_first: bool) -> Do:
 
 
 def _load_cbuf(case: Case) -> Callable[..., None]:
-    name, kind = case.row.name, element(case, "source")
-    transpose = case.word("transpose") == "true"
-    return lambda x, src, dst, *steps: _load(
-        x, name, src, dst, kind, FractalWindow(*steps), transpose
-    )
+    kind, transpose = element(case, "source"), case.word("transpose") == "true"
+    return lambda x, src, dst, *steps: _load(x, src, dst, kind, FractalWindow(*steps), transpose)
 
 
-def _load_cbuf_s4(case: Case) -> Callable[..., None]:
+def _load_cbuf_s4(x: OperandLoads, src: Pointer, dst: Pointer, *steps: int) -> None:
     """Load 4-bit elements, whatever type the pointer has; transpose is an operand."""
-    name = case.row.name
-
-    def run(x: OperandLoads, src: Pointer, dst: Pointer, *steps: int) -> None:
-        *window, transpose = steps
-        _load(x, name, src, dst, FLOAT4_E2M1X2, FractalWindow(*window), transpose != 0)
-
-    return run
+    *window, transpose = steps
+    _load(x, src, dst, FLOAT4_E2M1X2, FractalWindow(*window), transpose != 0)
 
 
 MTE_L1_L0A = _mte_load(rows_first=True)
 MTE_L1_L0B = _mte_load(rows_first=False)
 LOAD_CBUF = Do(_load_cbuf, words=OperandLoads)
-LOAD_CBUF_S4 = Do(_load_cbuf_s4, words=OperandLoads)
+LOAD_CBUF_S4 = Do(lambda case: _load_cbuf_s4, words=OperandLoads)
 
 # ---- MX scales
 
@@ -213,51 +191,41 @@ def fragments(rows: int, depth: int) -> tuple[int, int]:
 def _mte_scales(rows_first: bool) -> Do:
     """Copy fragments from L1; both sides store them along k first."""
 
-    def make(case: Case) -> Callable[..., None]:
-        name = case.row.name
+    def run(
+        x: OperandLoads,
+        src: Pointer,
+        dst: Pointer,
+        a: int,
+        b: int,
+        row: int | None = None,
+        col: int | None = None,
+    ) -> None:
+        x.require(
+            (x.number(row) == 0) & (x.number(col) == 0),
+            lambda: fail(
+                "PTO-X174",
+                f"'{x.name}' op starts at ({row}, {col}), but the ISA does not define the"
+                " scale for this position",
+                help="move the source pointer to the first scale, and start at (0, 0)",
+            ),
+        )
+        rows, depth = (a, b) if rows_first else (b, a)
+        x.counts("a side of the tile of the loaded scales", a, b, least=1)
+        along, across = fragments(rows, depth)
+        x.move(x.owned(src), x.scales_at(dst), along * across * FRAGMENT, ())
 
-        def run(
-            x: OperandLoads,
-            src: Pointer,
-            dst: Pointer,
-            a: int,
-            b: int,
-            row: int | None = None,
-            col: int | None = None,
-        ) -> None:
-            x.require(
-                (x.number(row) == 0) & (x.number(col) == 0),
-                lambda: fail(
-                    "PTO-X174",
-                    f"'{name}' op starts at ({row}, {col}), but the ISA does not define the"
-                    " scale for this position",
-                    help="move the source pointer to the first scale, and start at (0, 0)",
-                ),
-            )
-            rows, depth = (a, b) if rows_first else (b, a)
-            x.counts(name, "a side of the tile of the loaded scales", a, b, least=1)
-            along, across = fragments(rows, depth)
-            x.move(name, x.owned(src), x.scales_at(dst), along * across * FRAGMENT, ())
-
-        return run
-
-    return Do(make, words=OperandLoads)
+    return Do(lambda case: run, words=OperandLoads)
 
 
-def _load_cbuf_to_cb_mx(case: Case) -> Callable[..., None]:
+def _load_cbuf_to_cb_mx(x: OperandLoads, src: Pointer, dst: Pointer, *steps: int) -> None:
     """x counts fragments along n, y along k; strides are fragments from one x to the next."""
-    name = case.row.name
-
-    def run(x: OperandLoads, src: Pointer, dst: Pointer, *steps: int) -> None:
-        at = FractalWindow(*steps)
-        at.check(x, name)
-        origin = x.behind(x.owned(src), (at.row * at.src_stride + at.col) * FRAGMENT)
-        loop = BurstLoop(at.rows, at.src_stride * FRAGMENT, at.dst_stride * FRAGMENT)
-        x.move(name, origin, x.scales_at(dst), at.cols * FRAGMENT, [loop])
-
-    return run
+    at = FractalWindow(*steps)
+    at.check(x)
+    origin = x.behind(x.owned(src), (at.row * at.src_stride + at.col) * FRAGMENT)
+    loop = BurstLoop(at.rows, at.src_stride * FRAGMENT, at.dst_stride * FRAGMENT)
+    x.move(origin, x.scales_at(dst), at.cols * FRAGMENT, [loop])
 
 
 MTE_L1_L0A_MX = _mte_scales(rows_first=True)
 MTE_L1_L0B_MX = _mte_scales(rows_first=False)
-LOAD_CBUF_TO_CB_MX = Do(_load_cbuf_to_cb_mx, words=OperandLoads)
+LOAD_CBUF_TO_CB_MX = Do(lambda case: _load_cbuf_to_cb_mx, words=OperandLoads)

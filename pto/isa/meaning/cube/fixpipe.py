@@ -60,18 +60,7 @@ class FixpipeShape:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Prepared bursts."""
-
-    side: BurstSide
-    values: Array
-
-    def put(self, how: tuple[DType, str] | None) -> None:
-        if how is None:
-            burst.put(self.side, self.values)
-        else:
-            burst.update(self.side, self.values.view(how[0].numpy), *how)
+Write = tuple[BurstSide, Array]  # bursts that lie inside their memory, and their bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +92,11 @@ class Fixpipe:
                 f"'{self.name}' op combines elements of {atomic[0]}, but the destination is"
                 f" {self.dst}",
             )
-        writes = list(self._writes(core, src, dst, shape, finish, half))
-        for write in writes:
-            write.side.check()
-        for write in writes:
-            write.put(atomic)
+        for side, values in list(self._writes(core, src, dst, shape, finish, half)):
+            if atomic is None:
+                burst.put(side, values)
+            else:
+                burst.update(side, values.view(atomic[0].numpy), *atomic)
 
     def _writes(
         self,
@@ -181,9 +170,7 @@ class Fixpipe:
             raw = pack_nibbles(self.dst, items)
         else:
             raw = np.ascontiguousarray(items).view(np.uint8)
-        width = raw.shape[-1]
-        side = BurstSide(self.name, "writes", dst.memory, dst.address, counts, strides, width)
-        return Write(side, raw)
+        return burst.side(self.name, "writes", dst, counts, strides, raw.shape[-1]), raw
 
     def _offset(self, elements: int) -> int:
         """The size in bytes of a number of destination elements."""

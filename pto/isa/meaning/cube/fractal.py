@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import DType
 from pto.core.pointer import Pointer
-from pto.isa.meaning.memory.burst import BurstSide
+from pto.isa.meaning.memory.burst import side
 
 Array = npt.NDArray[Any]
 
@@ -25,23 +24,30 @@ def padded(count: int, step: int = FRACTAL_NZ_ROW) -> int:
     return -(-count // step) * step
 
 
-def strips(
-    name: str, verb: str, pointer: Pointer, count: int, rows: int, pitch: int, row_bytes: int
-) -> npt.NDArray[np.uint8]:
-    """A live view (strip, row, byte); `pitch` is the distance of strips in bytes."""
-    counts, strides = (count, rows), (pitch, row_bytes)
-    side = BurstSide(name, verb, pointer.memory, pointer.address, counts, strides, row_bytes)
-    side.check()
-    return side.bytes
+def _strips(
+    name: str,
+    verb: str,
+    pointer: Pointer,
+    size: tuple[int, int],
+    pitch: int,
+    step: int,
+    wide: int,
+    kind: DType,
+) -> Array:
+    """A live view (strip, row, `wide` items) of rows x columns.
+
+    `pitch` is the distance of strips, and `step` that of rows, in rows of a strip.
+    """
+    rows, cols = size
+    row, counts = wide * kind.itemsize, (-(-cols // wide), rows)
+    found = side(name, verb, pointer, counts, (pitch * row, step * row), row)
+    return found.bytes.view(kind.numpy)
 
 
 def read_nz(name: str, pointer: Pointer, kind: DType, rows: int, cols: int, pitch: int) -> Array:
     """rows x cols items in strips of C0 columns; `pitch` counts rows."""
     wide = C0_SIZE_BYTE // kind.itemsize
-    count = -(-cols // wide)
-    found = strips(name, "reads", pointer, count, rows, pitch * C0_SIZE_BYTE, C0_SIZE_BYTE)
-    items = found.view(kind.numpy).transpose(1, 0, 2).reshape(rows, count * wide)
-    return items[:, :cols]
+    return logical(_strips(name, "reads", pointer, (rows, cols), pitch, 1, wide, kind), cols)
 
 
 def accumulator(
@@ -55,13 +61,7 @@ def accumulator(
     step: int = 1,
 ) -> Array:
     """A live view (strip, row, 16 items) of L0C; `pitch` and `step` count rows of 16 items."""
-    row = FRACTAL_NZ_ROW * kind.itemsize
-    counts = (-(-cols // FRACTAL_NZ_ROW), rows)
-    side = BurstSide(
-        name, verb, pointer.memory, pointer.address, counts, (pitch * row, step * row), row
-    )
-    side.check()
-    return side.bytes.view(kind.numpy)
+    return _strips(name, verb, pointer, (rows, cols), pitch, step, FRACTAL_NZ_ROW, kind)
 
 
 def logical(found: Array, cols: int) -> Array:

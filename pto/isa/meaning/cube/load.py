@@ -19,7 +19,7 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import BurstLoop, BurstSide
+from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
 from pto.isa.meaning.memory.words import Bursts, bursts
 from pto.isa.row.attributes import Int
@@ -32,28 +32,18 @@ _SMALL_C0: Final = 4  # channels of a packed block
 # ---- global memory to L1, bytes as they are
 
 
-def _mte_gm_l1(case: Case) -> Callable[..., None]:
-    name, step = case.row.name, case.profile.alignment.dma
-
-    def run(x: Bursts, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
-        target = x.owned(dst)
-        x.aligned(name, target, step)
-        x.move(name, src, target, width, listed(*operands))
-
-    return run
+def _mte_gm_l1(x: Bursts, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
+    target = x.owned(dst)
+    x.aligned(target)
+    x.move(src, target, width, listed(*operands))
 
 
-def _copy_gm_to_cbuf(case: Case) -> Callable[..., None]:
-    name, step = case.row.name, case.profile.alignment.dma
-
-    def run(x: Bursts, src: Pointer, dst: Pointer, *operands: int) -> None:
-        count, width, src_stride, dst_stride = operands
-        target = x.owned(dst)
-        x.aligned(name, target, step)
-        loops = [BurstLoop(count, src_stride, dst_stride), *register_loops(x, "outtol1")]
-        x.move(name, src, target, width, loops)
-
-    return run
+def _copy_gm_to_cbuf(x: Bursts, src: Pointer, dst: Pointer, *operands: int) -> None:
+    count, width, src_stride, dst_stride = operands
+    target = x.owned(dst)
+    x.aligned(target)
+    loops = [BurstLoop(count, src_stride, dst_stride), *register_loops(x, "outtol1")]
+    x.move(src, target, width, loops)
 
 
 # ---- global memory to L1, to fractals
@@ -89,53 +79,21 @@ class Fractals:
             raise fail("PTO-M162", f"'{name}' op moves {moved} elements, too many")
 
 
-def to_fractals(
-    name: str, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, transposed: bool
-) -> None:
-    """Store v[n,d], from source rows n (nd2nz) or rows d (dn2nz), in blocks of C0 columns.
-
-    Zero the rest.
-    """
-    shape.check(name)
-    if not (shape.n and shape.d and shape.groups):
-        return
-    size = kind.itemsize
-    rows, cols = (shape.d, shape.n) if transposed else (shape.n, shape.d)
-    counts, strides = (shape.groups, rows), (shape.outer, shape.inner)
-    reads = BurstSide(name, "reads", src.memory, src.address, counts, strides, cols * size)
-    reads.check()
-    found = reads.bytes.view(kind.storage)
-    values = found.transpose(0, 2, 1) if transposed else found
-    if shape.small:
-        blocks, writes = _packed_blocks(name, dst, kind, shape, values)
-    else:
-        blocks, writes = _blocks(name, dst, kind, shape, values)
-    writes.check()
-    if not writes.is_distinct:
-        raise fail(
-            "PTO-M165",
-            f"'{name}' op writes blocks over each other with strides of {shape.loop2}, "
-            f"{shape.loop3} and {shape.loop4} times 32 bytes: the result is not defined",
-        )
-    writes.bytes.view(kind.storage)[...] = blocks
+Written = tuple[tuple[int, ...], tuple[int, ...], int]  # counts, strides and width of bursts
 
 
-def _blocks(
-    name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any
-) -> tuple[Any, BurstSide]:
+def _blocks(kind: DType, shape: Fractals, values: Any) -> tuple[Any, Written]:
+    """Blocks of C0 columns, and the bursts that write them."""
     wide = C0_SIZE_BYTE // kind.itemsize
     count = -(-shape.d // wide)
     whole = np.zeros((shape.groups, shape.n, count * wide), kind.storage)
     whole[..., : shape.d] = values
     blocks = whole.reshape(shape.groups, shape.n, count, wide).transpose(0, 2, 1, 3)
-    counts = (shape.groups, count, shape.n)
     strides = tuple(C0_SIZE_BYTE * n for n in (shape.loop4, shape.loop3, shape.loop2))
-    return blocks, BurstSide(name, "writes", dst.memory, dst.address, counts, strides, C0_SIZE_BYTE)
+    return blocks, ((shape.groups, count, shape.n), strides, C0_SIZE_BYTE)
 
 
-def _packed_blocks(
-    name: str, dst: Pointer, kind: DType, shape: Fractals, values: Any
-) -> tuple[Any, BurstSide]:
+def _packed_blocks(kind: DType, shape: Fractals, values: Any) -> tuple[Any, Written]:
     """Small C0: four channels a row, rows in order, zeros up to the next multiple of 32 bytes."""
     wide = C0_SIZE_BYTE // kind.itemsize
     used = shape.n * _SMALL_C0
@@ -143,10 +101,8 @@ def _packed_blocks(
     inner = whole[:, :used].reshape(shape.groups, shape.n, _SMALL_C0)
     inner[..., : shape.d] = values
     whole[:, :used] = inner.reshape(shape.groups, used)
-    strides, width = (shape.loop4 * C0_SIZE_BYTE,), whole.shape[1] * kind.itemsize
-    return whole, BurstSide(
-        name, "writes", dst.memory, dst.address, (shape.groups,), strides, width
-    )
+    strides = (shape.loop4 * C0_SIZE_BYTE,)
+    return whole, ((shape.groups,), strides, whole.shape[1] * kind.itemsize)
 
 
 class Into(Bursts):
@@ -155,17 +111,33 @@ class Into(Bursts):
     __slots__ = ()
 
     def fractals(
-        self, name: str, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, turned: bool
+        self, src: Pointer, dst: Pointer, kind: DType, shape: Fractals, turned: bool
     ) -> None:
-        """Store v[n,d], from source rows n, or rows d (`turned`), in blocks of C0 columns.
+        """Store v[n,d], from source rows n (nd2nz), or rows d (`turned`, dn2nz), in blocks of C0
+        columns.
 
         Zero the rest.
         """
-        to_fractals(name, src, dst, kind, shape, turned)
+        shape.check(self.name)
+        if not (shape.n and shape.d and shape.groups):
+            return
+        rows, cols = (shape.d, shape.n) if turned else (shape.n, shape.d)
+        counts, strides = (shape.groups, rows), (shape.outer, shape.inner)
+        reads = self.side("reads", src, counts, strides, cols * kind.itemsize)
+        found = reads.bytes.view(kind.storage)
+        values = found.transpose(0, 2, 1) if turned else found
+        blocks, written = (_packed_blocks if shape.small else _blocks)(kind, shape, values)
+        writes = self.side("writes", dst, *written)
+        if not writes.is_distinct:
+            raise fail(
+                "PTO-M165",
+                f"'{self.name}' op writes blocks over each other with strides of {shape.loop2}, "
+                f"{shape.loop3} and {shape.loop4} times 32 bytes: the result is not defined",
+            )
+        writes.bytes.view(kind.storage)[...] = blocks
 
     def widened(
         self,
-        name: str,
         src: Pointer,
         dst: Pointer,
         width: int,
@@ -174,7 +146,7 @@ class Into(Bursts):
         widen: bool,
     ) -> None:
         """Copy bursts of 16-bit values to slots of 32 bits, as f32 (`widen`) or unchanged."""
-        found = burst.sides(name, src, dst, width, [loop], width)
+        found = burst.sides(self.name, src, dst, width, [loop], width)
         if found is None:
             return
         reads, writes = found
@@ -197,82 +169,83 @@ class Into(Bursts):
             dst.bytes(start, run.nbytes)[:] = run.view(np.uint8)
 
 
-def _mte_gm_l1_frac(case: Case) -> Callable[..., None]:
-    name, kind = case.row.name, element(case, "source")
-    transposed, step = case.word("mode") == "dn2nz", case.profile.alignment.dma
+def _to_fractals(case: Case, turned: bool) -> Callable[..., None]:
+    """fn(words, source, destination, shape)."""
+    kind = element(case, "source")
 
-    def run(x: Into, src: Pointer, dst: Pointer, *operands: Any) -> None:
-        *words, _l2, small, outer = operands
-        n, d, inner, groups, loop2, loop3, loop4 = map(x.number, words)
-        shape = Fractals(n, d, inner, x.number(outer), groups, loop2, loop3, loop4, small)
+    def run(x: Into, src: Pointer, dst: Pointer, *shape: Any) -> None:
         target = x.owned(dst)
-        x.aligned(name, target, step)
-        x.fractals(name, src, target, kind, shape, transposed)
+        x.aligned(target)
+        x.fractals(src, target, kind, Fractals(*shape), turned)
 
     return run
 
 
-def _multi(transposed: bool) -> Do:
+def _mte_gm_l1_frac(case: Case) -> Callable[..., None]:
+    store = _to_fractals(case, case.word("mode") == "dn2nz")
+
+    def run(x: Into, src: Pointer, dst: Pointer, *operands: Any) -> None:
+        *words, _l2, small, outer = operands
+        n, d, inner, *pattern = map(x.number, words)
+        store(x, src, dst, n, d, inner, x.number(outer), *pattern, small)
+
+    return run
+
+
+def _multi(turned: bool) -> Do:
     """The same, with the destination pattern in a register."""
 
     def make(case: Case) -> Callable[..., None]:
-        name, kind, step = case.row.name, element(case, "source"), case.profile.alignment.dma
+        store = _to_fractals(case, turned)
 
         def run(x: Into, src: Pointer, dst: Pointer, sid: int, *operands: Any) -> None:
             inner, _l2, n, d, outer, small = operands
             word = x.get(registers.NZ_PARA)
-            groups, loop2, loop3, loop4 = (word >> 16 * i & 0xFFFF for i in range(4))
-            shape = Fractals(n, d, inner, outer, groups, loop2, loop3, loop4, small)
-            target = x.owned(dst)
-            x.aligned(name, target, step)
-            x.fractals(name, src, target, kind, shape, transposed)
+            pattern = (word >> 16 * i & 0xFFFF for i in range(4))
+            store(x, src, dst, n, d, inner, outer, *pattern, small)
 
         return run
 
     return Do(make, words=Into)
 
 
-MTE_GM_L1 = bursts(_mte_gm_l1)
-COPY_GM_TO_CBUF = bursts(_copy_gm_to_cbuf)
+MTE_GM_L1 = bursts(lambda case: _mte_gm_l1)
+COPY_GM_TO_CBUF = bursts(lambda case: _copy_gm_to_cbuf)
 MTE_GM_L1_FRAC = Do(_mte_gm_l1_frac, words=Into)
-MULTI_ND2NZ = _multi(transposed=False)
-MULTI_DN2NZ = _multi(transposed=True)
+MULTI_ND2NZ = _multi(turned=False)
+MULTI_DN2NZ = _multi(turned=True)
 
 # ---- L1 to the bias table
 
 
-def _bias(
-    x: Into, case: Case, src: Pointer, dst: Pointer, bursts: Sequence[int], widen: bool
-) -> None:
+def _bias(case: Case) -> Callable[..., None]:
     """Copy 32-byte units of source; 16-bit values take 32-bit slots, as f32 or unchanged."""
-    name, kind, (count, length, src_gap, dst_gap) = case.row.name, element(case, "source"), bursts
-    width, loop = gapped(x, name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
-    source = x.owned(src)
-    if kind.itemsize != 2:
-        x.move(name, source, dst, width, [loop])
-        return
-    loop = BurstLoop(count, loop.source, 2 * width + dst_gap * BLOCK_BYTE_SIZE)
-    x.widened(name, source, dst, width, loop, kind, widen)
+    kind = element(case, "source")
+
+    def run(x: Into, src: Pointer, dst: Pointer, bursts: Sequence[int], widen: bool) -> None:
+        count, length, src_gap, dst_gap = bursts
+        width, loop = gapped(x, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
+        source = x.owned(src)
+        if kind.itemsize != 2:
+            x.move(source, dst, width, [loop])
+            return
+        loop = BurstLoop(count, loop.source, 2 * width + dst_gap * BLOCK_BYTE_SIZE)
+        x.widened(source, dst, width, loop, kind, widen)
+
+    return run
 
 
 def _mte_l1_bt(case: Case) -> Callable[..., None]:
-    kind = element(case, "source")
-
-    def run(x: Into, src: Pointer, dst: Pointer, length: int, *gaps: int) -> None:
-        count, src_gap, dst_gap = gaps
-        _bias(x, case, src, dst, (count, length, src_gap, dst_gap), kind in (F16, BF16))
-
-    return run
+    copy, widen = _bias(case), element(case, "source") in (F16, BF16)
+    return lambda x, src, dst, length, count, *gaps: copy(
+        x, src, dst, (count, length, *gaps), widen
+    )
 
 
 def _copy_cbuf_to_bt(case: Case) -> Callable[..., None]:
     """conv_control widens f16; bf16 always becomes f32."""
-    kind = element(case, "source")
-
-    def run(x: Into, src: Pointer, dst: Pointer, conv: Any, *gaps: int) -> None:
-        _bias(x, case, src, dst, gaps, x.known(conv) or kind is BF16)
-
-    return run
+    copy, always = _bias(case), element(case, "source") is BF16
+    return lambda x, src, dst, conv, *gaps: copy(x, src, dst, gaps, x.known(conv) or always)
 
 
 # ---- L1 to the fixpipe buffer
@@ -287,19 +260,14 @@ def parameters(core: Machine, pointer: Pointer) -> Pointer:
 
 
 def _to_parameters(length_first: bool) -> Do:
-    def make(case: Case) -> Callable[..., None]:
-        name = case.row.name
+    def run(
+        x: Into, src: Pointer, dst: Pointer, a: int, b: int, src_gap: int, dst_gap: int
+    ) -> None:
+        count, length = (b, a) if length_first else (a, b)
+        width, loop = gapped(x, count, length, src_gap, dst_gap, PARAMETER_UNIT)
+        x.move(x.owned(src), x.parameters(dst), width, [loop])
 
-        def run(
-            x: Into, src: Pointer, dst: Pointer, a: int, b: int, src_gap: int, dst_gap: int
-        ) -> None:
-            count, length = (b, a) if length_first else (a, b)
-            width, loop = gapped(x, name, count, length, src_gap, dst_gap, PARAMETER_UNIT)
-            x.move(name, x.owned(src), x.parameters(dst), width, [loop])
-
-        return run
-
-    return Do(make, words=Into)
+    return Do(lambda case: run, words=Into)
 
 
 MTE_L1_BT = Do(_mte_l1_bt, words=Into)

@@ -24,7 +24,7 @@ from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Role, Tile, TileType, Valid
 from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.machine import Machine, NumberWords
+from pto.isa.meaning.memory.registers import CoreWords
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -50,13 +50,10 @@ class TileForm:
         return made
 
 
-class Handles(NumberWords):
+class Handles(CoreWords):
     """Makes handles; raises an error if a handle would be invalid."""
 
-    __slots__ = ("core",)
-
-    def __init__(self, core: Machine) -> None:
-        self.core = core
+    __slots__ = ()
 
     # ---- numbers
 

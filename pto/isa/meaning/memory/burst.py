@@ -101,6 +101,20 @@ def distinct(counts: Sequence[int], strides: Sequence[int], width: int) -> bool:
     return True
 
 
+def side(
+    name: str,
+    verb: str,
+    at: Pointer,
+    counts: tuple[int, ...],
+    strides: tuple[int, ...],
+    width: int,
+) -> BurstSide:
+    """One side of a transfer, inside its memory."""
+    made = BurstSide(name, verb, at.memory, at.address, counts, strides, width)
+    made.check()
+    return made
+
+
 def sides(
     name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop], wider: int = 0
 ) -> tuple[BurstSide, BurstSide] | None:
@@ -123,11 +137,8 @@ def sides(
         raise fail("PTO-M162", f"'{name}' op moves {total} bytes, more than {MOST_BYTES}")
     source = tuple(loop.source for loop in used)
     target = tuple(loop.destination for loop in used)
-    reads = BurstSide(name, "reads", src.memory, src.address, counts, source, width)
-    writes = BurstSide(name, "writes", dst.memory, dst.address, counts, target, width + wider)
-    reads.check()
-    writes.check()
-    return reads, writes
+    reads = side(name, "reads", src, counts, source, width)
+    return reads, side(name, "writes", dst, counts, target, width + wider)
 
 
 def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]) -> None:

@@ -56,45 +56,44 @@ def register_loops(x: Bursts, way: str) -> list[BurstLoop]:
 
 def _mte_gm_ub(case: Case) -> Callable[..., None]:
     """Copy bursts of global memory to rows of UB, with padding if the instruction has it."""
-    name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
-    pad_type = case.elem("pad_value")
+    kind, pad_type = element(case, "destination"), case.elem("pad_value")
 
     def run(x: Bursts, src: Pointer, dst: Pointer, l2: int, *operands: Any) -> None:
         width, count, src_stride, dst_stride, *groups, value, left, right = operands
         loops = listed(count, src_stride, dst_stride, *groups)
-        x.aligned(name, dst, step, loops)
+        x.aligned(dst, loops)
         if value is None or pad_type is None:
-            x.move(name, src, dst, width, loops)
+            x.move(src, dst, width, loops)
             return
         beside = x.number(left), x.number(right)
-        x.padded(name, src, dst, width, loops, (x.bits(value, pad_type), kind), beside)
+        x.padded(src, dst, width, loops, (x.bits(value, pad_type), kind), beside)
 
     return run
 
 
 def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
-    name, kind, step = case.row.name, element(case, "destination"), case.profile.alignment.dma
+    kind = element(case, "destination")
 
     def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: Any) -> None:
         count, width, left, right, select, _l2, gm_stride, ub_stride = operands
         loops = [BurstLoop(count, gm_stride, ub_stride), *register_loops(x, "outtoub")]
-        x.aligned(name, dst, step, loops)
+        x.aligned(dst, loops)
 
         def pad() -> None:
             bits = x.get(registers.MOV_PAD)
-            x.padded(name, src, dst, width, loops, (bits, kind), (left, right))
+            x.padded(src, dst, width, loops, (bits, kind), (left, right))
 
         def plain() -> None:
             x.require(
                 (left == 0) & (right == 0),
                 lambda: fail(
                     "PTO-S161",
-                    f"'{name}' op pads {left} and {right} elements with data_select_bit off: the "
+                    f"'{x.name}' op pads {left} and {right} elements with data_select_bit off: the "
                     "ISA does not define the padding value",
                     help="set the bit and the value with pto.set_mov_pad_val, or pad nothing",
                 ),
             )
-            x.move(name, src, dst, width, loops)
+            x.move(src, dst, width, loops)
 
         x.when(select, pad, plain)
 
@@ -104,89 +103,64 @@ def _copy_gm_to_ubuf(case: Case) -> Callable[..., None]:
 # ---- UB to global memory
 
 
-def _mte_ub_gm(case: Case) -> Callable[..., None]:
-    name, step = case.row.name, case.profile.alignment.dma
-
-    def run(x: Bursts, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
-        loops = listed(*operands[:3], *operands[4:])  # between them, a hint to the cache
-        x.aligned(name, src, step, burst.turned(loops))
-        x.write(name, src, dst, width, loops)
-
-    return run
+def _mte_ub_gm(x: Bursts, src: Pointer, dst: Pointer, width: int, *operands: Any) -> None:
+    loops = listed(*operands[:3], *operands[4:])  # between them, a hint to the cache
+    x.aligned(src, burst.turned(loops))
+    x.write(src, dst, width, loops)
 
 
-def _copy_ubuf_to_gm(case: Case) -> Callable[..., None]:
+def _copy_ubuf_to_gm(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
     """Copy UB to global memory; the destination stride precedes the source stride."""
-    name, step = case.row.name, case.profile.alignment.dma
-
-    def run(x: Bursts, src: Pointer, dst: Pointer, sid: int, *operands: int) -> None:
-        count, width, _reserved, dst_stride, src_stride = operands
-        loops = [BurstLoop(count, src_stride, dst_stride), *register_loops(x, "ubtoout")]
-        x.aligned(name, src, step, burst.turned(loops))
-        x.write(name, src, dst, width, loops)
-
-    return run
+    count, width, _reserved, dst_stride, src_stride = operands
+    loops = [BurstLoop(count, src_stride, dst_stride), *register_loops(x, "ubtoout")]
+    x.aligned(src, burst.turned(loops))
+    x.write(src, dst, width, loops)
 
 
 # ---- between local buffers, in blocks with gaps
 
 
 def gapped(
-    x: Bursts, name: str, count: int, length: int, src_gap: int, dst_gap: int, unit: int
+    x: Bursts, count: int, length: int, src_gap: int, dst_gap: int, unit: int
 ) -> tuple[int, BurstLoop]:
     """The bytes of a burst, and the loop over bursts with gaps between them."""
-    x.counts(name, "a length, count or gap", count, length, src_gap, dst_gap)
+    x.counts("a length, count or gap", count, length, src_gap, dst_gap)
     return length * unit, BurstLoop(count, (length + src_gap) * unit, (length + dst_gap) * unit)
 
 
 def _local(
-    case: Case,
-    x: Bursts,
-    src: Pointer,
-    dst: Pointer,
-    sub: int,
-    gaps: Sequence[int],
-    *loops: BurstLoop,
+    x: Bursts, src: Pointer, dst: Pointer, sub: int, gaps: Sequence[int], *loops: BurstLoop
 ) -> None:
     """Copy blocks of 32 bytes; `gaps` are the count, the length and the two gaps."""
-    name, step = case.row.name, case.profile.alignment.dma
     source, target = x.owned(src), x.owned(dst, sub)
-    x.aligned(name, source, step)
-    x.aligned(name, target, step)
+    x.aligned(source)
+    x.aligned(target)
     count, length, src_gap, dst_gap = gaps
-    width, loop = gapped(x, name, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
-    x.move(name, source, target, width, [loop, *loops])
+    width, loop = gapped(x, count, length, src_gap, dst_gap, BLOCK_BYTE_SIZE)
+    x.move(source, target, width, [loop, *loops])
 
 
-def _mte_local(case: Case) -> Callable[..., None]:
-    return lambda x, src, dst, *gaps: _local(case, x, src, dst, 0, gaps)
-
-
-def _copy_local(case: Case) -> Callable[..., None]:
+def _copy_local(x: Bursts, src: Pointer, dst: Pointer, sid: int, *gaps: int) -> None:
     """Copy between local buffers.
 
     sid selects the vector sub-block if the cube writes UB, else it is a hint.
     """
-    return lambda x, src, dst, sid, *gaps: _local(case, x, src, dst, sid, gaps)
+    _local(x, src, dst, sid, gaps)
 
 
-def _mte_l1_ub(case: Case) -> Callable[..., None]:
+def _mte_l1_ub(x: Bursts, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
     """Copy 32-byte units with gaps; the outer loops have strides in bytes."""
-
-    def run(x: Bursts, src: Pointer, dst: Pointer, length: int, *operands: Any) -> None:
-        count, src_gap, dst_gap, *groups = operands
-        _local(case, x, src, dst, 0, (count, length, src_gap, dst_gap), *map(BurstLoop, *groups))
-
-    return run
+    count, src_gap, dst_gap, *groups = operands
+    _local(x, src, dst, 0, (count, length, src_gap, dst_gap), *map(BurstLoop, *groups))
 
 
 MTE_GM_UB = bursts(_mte_gm_ub)
-MTE_UB_GM = bursts(_mte_ub_gm)
+MTE_UB_GM = bursts(lambda case: _mte_ub_gm)
 COPY_GM_TO_UBUF = bursts(_copy_gm_to_ubuf)
-COPY_UBUF_TO_GM = bursts(_copy_ubuf_to_gm)
-MTE_LOCAL = bursts(_mte_local)
-COPY_LOCAL = bursts(_copy_local)
-MTE_L1_UB = bursts(_mte_l1_ub)
+COPY_UBUF_TO_GM = bursts(lambda case: _copy_ubuf_to_gm)
+MTE_LOCAL = bursts(lambda case: lambda x, src, dst, *gaps: _local(x, src, dst, 0, gaps))
+COPY_LOCAL = bursts(lambda case: _copy_local)
+MTE_L1_UB = bursts(lambda case: _mte_l1_ub)
 
 # ---- configuration registers
 

@@ -1,14 +1,18 @@
 """Registers that one instruction sets and later ones read: names, initial values and fields.
 
-This is the only table of `core.registers`; the code that reads a field documents its effect.
+This is the only table of `core.registers`; the code that reads a field documents its effect. Most
+meanings read and write them by `CoreWords`.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 from pto.core.dtypes import BF16, F16, F32, I8, I16, I32, DType
-from pto.isa.meaning.machine import Machine
+from pto.isa.meaning.machine import Machine, NumberWords
 
 MASK: Final = (1 << 64) - 1
 
@@ -123,3 +127,27 @@ def selected_atomic(core: Machine) -> tuple[DType, str] | None:
     kind = ATOMIC_TYPES.get(ctrl >> ATOMIC_TYPE & 7)
     op = ctrl >> ATOMIC_OP & 3
     return None if kind is None or op >= len(ATOMIC_OPS) else (kind, ATOMIC_OPS[op])
+
+
+class CoreWords(NumberWords):
+    """Words about one core, for the meaning of one instruction; its registers among them."""
+
+    __slots__ = ("case", "core")
+
+    def __init__(self, core: Machine, case: Any = None) -> None:
+        self.core = core
+        self.case = case  # the instruction; None if no word needs it
+
+    def get(self, register: str, n: int = 0) -> int:
+        """Word n of a register; -1: not written yet."""
+        found = get(self.core, register)
+        return found[n] if isinstance(found, tuple) else -1 if found is None else found
+
+    def put(self, register: str, *words: int) -> None:
+        """All words of a register."""
+        single = len(words) == 1 and register not in OPTIONAL
+        put(self.core, register, words[0] & MASK if single else words)
+
+    def word(self, number: int, storage: np.dtype[Any]) -> npt.NDArray[Any]:
+        """The low bits of a number in every lane."""
+        return np.asarray(number & (1 << 8 * storage.itemsize) - 1, storage)

@@ -11,19 +11,16 @@ from functools import reduce
 from typing import Any
 
 from pto.core.global_tensor import GlobalTensor
-from pto.isa.meaning.machine import Machine, NumberWords
+from pto.isa.meaning.memory.registers import CoreWords
 
 Combine = Callable[[Any, Any], Any]
 _ROWS = 3  # the dimension
 
 
-class ViewMoves(NumberWords):
+class ViewMoves(CoreWords):
     """Moves between whole views of five dimensions and one shape, element by element."""
 
-    __slots__ = ("core",)
-
-    def __init__(self, core: Machine) -> None:
-        self.core = core
+    __slots__ = ()
 
     def assign(
         self, dst: GlobalTensor, sources: Sequence[GlobalTensor], combine: Combine | None = None

@@ -18,7 +18,7 @@ from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import BurstLoop
+from pto.isa.meaning.memory.burst import BurstLoop, BurstSide
 from pto.isa.meaning.tile.mover import Mover
 
 
@@ -36,10 +36,15 @@ class Bursts(Mover):
         """A flag that selects what is computed; compiled code must know it when it compiles."""
         return bool(flag)
 
-    def counts(self, name: str, what: str, *numbers: int, least: int = 0) -> None:
+    @property
+    def name(self) -> str:
+        """The instruction, as findings name it."""
+        return self.case.row.name
+
+    def counts(self, what: str, *numbers: int, least: int = 0) -> None:
         """Check that numbers are not negative, or at least `least`."""
         if min(numbers) < least:
-            raise fail("PTO-S160", f"'{name}' op: {what} is {min(numbers)}")
+            raise fail("PTO-S160", f"'{self.name}' op: {what} is {min(numbers)}")
 
     def behind(self, pointer: Pointer, nbytes: int) -> Pointer:
         """A pointer `count` bytes further."""
@@ -49,34 +54,38 @@ class Bursts(Mover):
         """The same address in the buffer of the agent that owns it; `sub` is a vector sub-block."""
         return burst.owned(self.core, pointer, sub)
 
-    def aligned(
-        self, name: str, pointer: Pointer, step: int, loops: Sequence[BurstLoop] = ()
-    ) -> None:
+    def side(
+        self,
+        verb: str,
+        at: Pointer,
+        counts: tuple[int, ...],
+        strides: tuple[int, ...],
+        width: int,
+    ) -> BurstSide:
+        """One side of a transfer, inside its memory."""
+        return burst.side(self.name, verb, at, counts, strides, width)
+
+    def aligned(self, pointer: Pointer, loops: Sequence[BurstLoop] = ()) -> None:
         """Check the alignment of bursts in a local buffer.
 
         `loops` give their destination strides there.
         """
-        burst.aligned(name, pointer, step, loops)
+        burst.aligned(self.name, pointer, self.case.profile.alignment.dma, loops)
 
-    def move(
-        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]
-    ) -> None:
+    def move(self, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]) -> None:
         """Copy bursts of `width` bytes; `loops` are listed from inner to outer."""
-        burst.move(name, src, dst, width, loops)
+        burst.move(self.name, src, dst, width, loops)
 
-    def write(
-        self, name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]
-    ) -> None:
+    def write(self, src: Pointer, dst: Pointer, width: int, loops: Sequence[BurstLoop]) -> None:
         """Copy bursts, or combine them with memory if CTRL selects an atomic type."""
         how = registers.selected_atomic(self.core)
         if how is None:
-            burst.move(name, src, dst, width, loops)
+            burst.move(self.name, src, dst, width, loops)
         else:
-            burst.combine(name, src, dst, width, loops, how)
+            burst.combine(self.name, src, dst, width, loops, how)
 
     def padded(
         self,
-        name: str,
         src: Pointer,
         dst: Pointer,
         width: int,
@@ -91,12 +100,12 @@ class Bursts(Mover):
         """
         (bits, kind), (left, right) = pad, beside
         if left < 0 or right < 0:
-            raise fail("PTO-S160", f"'{name}' op: pad counts are {left} and {right}")
+            raise fail("PTO-S160", f"'{self.name}' op: pad counts are {left} and {right}")
         pattern = np.array([bits & ((1 << 8 * kind.itemsize) - 1)], kind.storage).view(np.uint8)
         before = left * pattern.size
         row = before + width + right * pattern.size
         row += -row % BLOCK_BYTE_SIZE
-        found = burst.sides(name, src, dst, width, loops, row - width)
+        found = burst.sides(self.name, src, dst, width, loops, row - width)
         if found is None:
             return
         reads, writes = found

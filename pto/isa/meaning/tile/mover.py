@@ -348,10 +348,6 @@ class Mover(ViewMoves):
         """The smaller of two numbers or indices."""
         return min(a, b) if isinstance(a, int) and isinstance(b, int) else np.minimum(a, b)
 
-    def word(self, number: int, storage: np.dtype[Any]) -> Lanes:
-        """The low bits of a number in every lane."""
-        return np.asarray(number & (1 << 8 * storage.itemsize) - 1, storage)
-
     def index(self, value: Lanes) -> Lanes:
         """Lanes that are not negative, as int64."""
         return value
@@ -387,16 +383,6 @@ class Mover(ViewMoves):
 
     def set_slot(self, array: Lanes, k: int, word: int) -> None:
         array.view(np.uint64)[k] = word
-
-    def get(self, register: str, n: int = 0) -> int:
-        """Word n of a register."""
-        found = registers.get(self.core, register)
-        return found[n] if isinstance(found, tuple) else found
-
-    def put(self, register: str, *words: int) -> None:
-        """All words of a register."""
-        single = len(words) == 1 and register not in registers.OPTIONAL
-        registers.put(self.core, register, words[0] & registers.MASK if single else words)
 
     def has(self, register: str) -> bool:
         """True if a register without an initial value has been written."""

@@ -18,7 +18,6 @@ from pto.isa.meaning.vector.words import (
     ItemAccess,
     Registers,
     access,
-    elements,
     registers_do,
 )
 from pto.isa.row import types as t
@@ -135,7 +134,7 @@ def _vsldb(case: Case) -> Callable[..., Any]:
 
     def run(x: Registers, source: Pointer, block: Any, repeat: Any, mask: Any) -> Any:
         offsets = block_offsets(x, block, 0 if update else repeat)
-        found = x.blocks(case, source, offsets, x.gates(mask, masks.WIDEST, VLANE_COUNT))
+        found = x.blocks(source, offsets, x.gates(mask, masks.WIDEST, VLANE_COUNT))
         image = x.reinterpret(found, kind)
         return (image, x.moved(source, x.field(repeat), BLOCK_BYTE_SIZE)) if update else image
 
@@ -148,7 +147,7 @@ def _vgatherb(case: Case) -> Callable[..., Any]:
     def run(x: Registers, source: Pointer, offsets: Lanes, mask: Any) -> Lanes:
         words = x.take([x.reinterpret(offsets, np.dtype(np.uint32))], BLOCK_NUMBERS)
         on = x.gates(mask, masks.WIDEST, VLANE_COUNT)
-        return x.reinterpret(x.blocks(case, source, words.astype(np.int64), on), kind)
+        return x.reinterpret(x.blocks(source, words.astype(np.int64), on), kind)
 
     return run
 
@@ -165,12 +164,12 @@ def _vgather2(case: Case) -> Callable[..., Any]:
     """Gather elements of source; bytes are zero-extended into 16-bit lanes."""
     kind, held = dtype_of(case, "result"), dtype_of(case, "source")
     item = held.storage if held.itemsize < kind.itemsize else kind.storage
-    of, index = elements(case, item), index_lanes(case, "offsets")
+    index = index_lanes(case, "offsets")
     counts, gate = isinstance(case.type("mask"), t.Scalar), Gate(kind.itemsize)
 
     def run(x: Registers, source: Pointer, offsets: Lanes, mask: Any) -> Lanes:
         image = x.first(gate, mask) if counts else mask
-        found = x.pick(of, source, index(offsets), x.on(image, gate))
+        found = x.gather(source, item, index(offsets), x.on(image, gate))
         return found.astype(kind.storage).view(kind.numpy)
 
     return run

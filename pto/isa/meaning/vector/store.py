@@ -13,7 +13,7 @@ from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.load import apart, block_offsets, index_lanes
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.isa.meaning.vector.words import Gate, ItemAccess, Registers, access, elements, registers_do
+from pto.isa.meaning.vector.words import Gate, ItemAccess, Registers, access, registers_do
 from pto.isa.rules.rule import Case
 
 # fn(words, register, mask) -> lanes to store, and the active ones
@@ -122,7 +122,7 @@ def _vsstb(case: Case) -> Callable[..., Any]:
         x: Registers, value: Lanes, to: Pointer, block: Any, repeat: Any, mask: Any
     ) -> Pointer | None:
         offsets = block_offsets(x, block, 0 if update else repeat)
-        x.put_blocks(case, to, offsets, value, x.gates(mask, masks.WIDEST, VLANE_COUNT))
+        x.put_blocks(to, offsets, value, x.gates(mask, masks.WIDEST, VLANE_COUNT))
         return x.moved(to, x.field(repeat), BLOCK_BYTE_SIZE) if update else None
 
     return run
@@ -134,12 +134,12 @@ def _vscatter(case: Case) -> Callable[..., Any]:
     Bytes use the 16-bit offsets with even numbers.
     """
     kind, width = dtype_of(case, "value"), dtype_of(case, "offsets").itemsize
-    of, index = elements(case, kind.storage), index_lanes(case, "offsets")
+    index = index_lanes(case, "offsets")
     sent, gate = np.arange(0, kind.lanes, width // kind.itemsize), Gate(width)
 
     def run(x: Registers, value: Lanes, to: Pointer, offsets: Lanes, mask: Any) -> None:
         values = x.take([value.view(kind.storage)], sent)
-        x.place(of, to, index(offsets), values, x.on(mask, gate))
+        x.scatter(to, index(offsets), values, x.on(mask, gate))
 
     return run
 

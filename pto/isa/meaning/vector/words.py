@@ -1,7 +1,7 @@
 """The interface of instructions between registers, masks and UB, implemented on NumPy.
 
 It extends the interface of whole vectors (`vmi/words.py`). Masks are images here (`masks.py`).
-Facts known when a program is prepared (`Access`, `Elements`) are computed once. Compiled code runs
+Facts known when a program is prepared (`ItemAccess`) are computed once. Compiled code runs
 the same meanings on its own implementation (`run/jit/emit/vector/words.py`).
 """
 
@@ -19,9 +19,9 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
-from pto.isa.meaning.memory import registers
+from pto.isa.meaning.memory.registers import CoreWords
 from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.ub import Items, block_places, items, positions, whole
+from pto.isa.meaning.vector.ub import Items, block_places, items
 from pto.isa.meaning.vmi.words import VectorWords
 from pto.isa.rules.rule import Case
 
@@ -57,19 +57,6 @@ def access(
     return ItemAccess(at, dtype, count, needed, build)
 
 
-@dataclass(frozen=True, slots=True)
-class ElementAccess:
-    """Single elements at a pointer."""
-
-    case: Case
-    dtype: np.dtype[Any]
-    of: Callable[[Pointer], tuple[Items, int]]
-
-
-def elements(case: Case, dtype: np.dtype[Any]) -> ElementAccess:
-    return ElementAccess(case, dtype, whole(dtype))
-
-
 class Gate:
     """Lanes of `width` bytes: their number, and the mask of all."""
 
@@ -81,10 +68,11 @@ class Gate:
         self.every = masks.full(width)
 
 
-class Registers(VectorWords):
+class Registers(VectorWords, CoreWords):
     """Implementation on arrays. Every address is checked before anything is read or written."""
 
-    def __init__(self, core: Machine) -> None:
+    def __init__(self, core: Machine, case: Case) -> None:
+        VectorWords.__init__(self, case)
         self.core = core
 
     def field(self, value: int) -> int:
@@ -133,40 +121,18 @@ class Registers(VectorWords):
 
     # ---- blocks of 32 bytes
 
-    def blocks(self, case: Case, source: Pointer, offsets: Items, on: Lanes) -> Items:
+    def blocks(self, source: Pointer, offsets: Items, on: Lanes) -> Items:
         """Eight blocks at byte offsets, as bytes; an inactive block is 0."""
-        places = block_places(case, source, offsets, on)
+        places = block_places(self.case, source, offsets, on)
         out = np.zeros((VLANE_COUNT, BLOCK_BYTE_SIZE), np.uint8)
         out[on] = source.memory.data[places[:, None] + _IN_BLOCK]
         return out.reshape(-1)
 
-    def put_blocks(
-        self, case: Case, target: Pointer, offsets: Items, values: Items, on: Lanes
-    ) -> None:
+    def put_blocks(self, target: Pointer, offsets: Items, values: Items, on: Lanes) -> None:
         """Store the active blocks of a register at byte offsets."""
-        places = block_places(case, target, offsets, on)
+        places = block_places(self.case, target, offsets, on)
         blocks = values.view(np.uint8).reshape(VLANE_COUNT, BLOCK_BYTE_SIZE)
         target.memory.data[places[:, None] + _IN_BLOCK] = blocks[on]
-
-    # ---- single elements
-
-    def pick(self, of: ElementAccess, source: Pointer, index: Items, on: Lanes | None) -> Items:
-        """Elements by their number after a pointer; 0 in inactive lanes (None: all are active)."""
-        typed, start = of.of(source)
-        found = typed[positions(of.case, typed, start, index, on)]
-        if on is None:
-            return found
-        out = np.zeros(on.size, of.dtype)
-        out[on] = found
-        return out
-
-    def place(
-        self, of: ElementAccess, target: Pointer, index: Items, values: Items, on: Lanes | None
-    ) -> None:
-        """Store elements by their number after a pointer; of equal numbers the last lane wins."""
-        typed, start = of.of(target)
-        where = positions(of.case, typed, start, index, on)
-        typed[where] = values if on is None else values[on]
 
     # ---- masks
 
@@ -195,20 +161,6 @@ class Registers(VectorWords):
     def to_bits(self, mask: masks.Mask, step: int) -> Items:
         """Every `step`-th bit of a mask's image, in bytes."""
         return np.packbits(mask[::step], bitorder="little")
-
-    # ---- registers of the core
-
-    def get(self, register: str) -> int:
-        """A register of one word; -1: not written yet."""
-        found = registers.get(self.core, register)
-        return -1 if found is None else found
-
-    def put(self, register: str, word: int) -> None:
-        registers.put(self.core, register, word)
-
-    def word(self, number: int, item: np.dtype[Any]) -> Items:
-        """The low bits of a number as one item."""
-        return np.array([number & ((1 << 8 * item.itemsize) - 1)], item)
 
     def squeezed(self, value: Items, mask: masks.Mask, width: int) -> tuple[Items, int]:
         """The active lanes without gaps, zeros after them; and their number."""

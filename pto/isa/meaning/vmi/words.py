@@ -33,7 +33,7 @@ class VectorWords(NumberWords):
     """Implementation on arrays. Every address is checked before anything is read or written."""
 
     def __init__(self, case: Case) -> None:
-        self._case = case
+        self.case = case
         self._memory: dict[np.dtype[Any], Callable[[Pointer], tuple[Items, int]]] = {}
 
     def _at(
@@ -44,7 +44,7 @@ class VectorWords(NumberWords):
         if found is None:
             found = self._memory[item] = whole(item)
         typed, start = found(pointer)
-        return typed, positions(self._case, typed, start, places, active)
+        return typed, positions(self.case, typed, start, places, active)
 
     def runs(self, source: Pointer, item: np.dtype[Any], runs: Sequence[Run]) -> Lanes:
         """Elements of memory, run by run."""
@@ -58,17 +58,21 @@ class VectorWords(NumberWords):
         typed, at = self._at(target, values.dtype, _places(runs), mask)
         typed[at] = values if mask is None else values[mask]
 
-    def gather(self, source: Pointer, item: np.dtype[Any], places: Lanes, mask: Lanes) -> Lanes:
-        """Single elements; 0 in inactive lanes."""
+    def gather(
+        self, source: Pointer, item: np.dtype[Any], places: Lanes, mask: Lanes | None
+    ) -> Lanes:
+        """Single elements; 0 in inactive lanes (None: all are active)."""
         typed, at = self._at(source, item, places, mask)
+        if mask is None:
+            return typed[at]
         out = np.zeros(mask.size, item)
         out[mask] = typed[at]
         return out
 
-    def scatter(self, target: Pointer, places: Lanes, values: Lanes, mask: Lanes) -> None:
+    def scatter(self, target: Pointer, places: Lanes, values: Lanes, mask: Lanes | None) -> None:
         """Store single elements of the active lanes; of equal places the last lane wins."""
         typed, at = self._at(target, values.dtype, places, mask)
-        typed[at] = values[mask]
+        typed[at] = values if mask is None else values[mask]
 
     def take(self, parts: Sequence[Lanes], picks: Picks) -> Lanes:
         """Lanes of concatenated vectors, by numbers known in advance."""

@@ -33,13 +33,7 @@ class Loads(Words):
     """The words of `cube/load.py` and `cube/factors.py`."""
 
     def fractals(
-        self,
-        name: str,
-        src: PointerAt,
-        dst: PointerAt,
-        kind: DType,
-        shape: cube.Fractals,
-        turned: bool,
+        self, src: PointerAt, dst: PointerAt, kind: DType, shape: cube.Fractals, turned: bool
     ) -> None:
         small = self.fact(shape.small)
         unsupported_if(kind.is_packed or small.name == "true", "packed channels")
@@ -87,7 +81,7 @@ class Loads(Words):
         masked.guarded(s, guard, run, "packed channels, overlapping fractals or too many bytes")
 
     def turned(
-        self, name: str, source: PointerAt, dst: PointerAt, kind: DType, at: operands.FractalWindow
+        self, source: PointerAt, dst: PointerAt, kind: DType, at: operands.FractalWindow
     ) -> None:
         """Strips of C0 columns, in the source and transposed."""
         unsupported_if(kind.is_packed, "packed elements")
@@ -118,7 +112,6 @@ class Loads(Words):
 
     def widened(
         self,
-        name: str,
         src: PointerAt,
         dst: PointerAt,
         width: Any,
@@ -134,7 +127,7 @@ class Loads(Words):
             work, cols = copies.Work(lambda v: _slots(v, kind, widen)), count // kind.itemsize
             tile_moves.transfer(self.s, rows, cols.value, target, values, work, f"bias {widen}")
 
-        self.move(name, src, dst, count, [loop], count, pads=slots)
+        self.move(src, dst, count, [loop], count, pads=slots)
 
     def parameters(self, pointer: PointerAt) -> PointerAt:
         place, guard = segment(self.s, pointer.place)

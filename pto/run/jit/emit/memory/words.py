@@ -72,7 +72,7 @@ class Words(Guarded):
         other = None if otherwise is None else lambda: way(otherwise)
         super().when(fact, lambda: way(body), other)
 
-    def counts(self, name: str, what: str, *numbers: Any, least: int = 0) -> None:
+    def counts(self, what: str, *numbers: Any, least: int = 0) -> None:
         for each in map(self.number, numbers):
             small = Fact(self.x, self.x.compare("ult", each.value, _MOST))
             self.guard = self.guard & small & (each >= least)
@@ -91,9 +91,8 @@ class Words(Guarded):
         number = self.number(sub).known
         return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
 
-    def aligned(
-        self, name: str, pointer: PointerAt, step: int, loops: Sequence[BurstLoop] = ()
-    ) -> None:
+    def aligned(self, pointer: PointerAt, loops: Sequence[BurstLoop] = ()) -> None:
+        step = self.s.case.profile.alignment.dma
         self.guard = self.guard & (pointer.address % step == 0)
         for loop in loops:
             count, stride = self.number(loop.count), self.number(loop.destination)
@@ -103,7 +102,6 @@ class Words(Guarded):
 
     def move(
         self,
-        name: str,
         src: PointerAt,
         dst: PointerAt,
         width: Any,
@@ -121,15 +119,12 @@ class Words(Guarded):
         transfer = Transfer(src.place, dst.place, width, turns, wider)
         move_bursts(self.s, transfer, self.guard.name, pads=pads)
 
-    def write(
-        self, name: str, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]
-    ) -> None:
+    def write(self, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]) -> None:
         self.guard = self.guard & Fact(self.x, plain_writes(self.s))
-        self.move(name, src, dst, width, loops)
+        self.move(src, dst, width, loops)
 
     def padded(
         self,
-        name: str,
         src: PointerAt,
         dst: PointerAt,
         width: Any,
@@ -156,7 +151,7 @@ class Words(Guarded):
             middle = Access(to.layout, x.at(to.pointer, before.value))
             tile_moves.transfer(self.s, rows, payload.value, middle, from_)
 
-        self.move(name, src, dst, payload, loops, row - payload, pads=pads)
+        self.move(src, dst, payload, loops, row - payload, pads=pads)
 
     def _item(self, bits: Number, kind: DType) -> Val:
         """The low bits of a number as an element."""

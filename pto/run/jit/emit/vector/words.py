@@ -9,9 +9,8 @@ import numpy as np
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.pointer import FARTHEST
 from pto.isa.meaning.vector.unaligned import Streams
-from pto.isa.meaning.vector.words import Build, ElementAccess, Gate, ItemAccess, Registers
+from pto.isa.meaning.vector.words import Build, Gate, ItemAccess, Registers
 from pto.isa.row import types as t
-from pto.isa.rules.rule import Case
 from pto.run.jit.emit.handle.view import emits_in, near
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile.masked import copy_bytes
@@ -144,45 +143,33 @@ class Words(vmi.Words):
 
     # ---- blocks of 32 bytes
 
-    def _blocks(self, case: Case, place: PointerDesc, offsets: Symbol, on: Symbol) -> list[str]:
+    def _blocks(self, place: PointerDesc, offsets: Symbol, on: Symbol) -> list[str]:
         """The machine addresses of blocks. Blocks that are on lie inside the memory; the address of
         one that is off is the start of the memory."""
         x, spot = self.x, on.lanes
         places = offsets + spot.spread(np.dtype(np.int64), place.address)
         last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), BLOCK_BYTE_SIZE))
-        guard, align = places.view(np.uint64) <= last, case.profile.alignment.vector
+        guard, align = places.view(np.uint64) <= last, self.s.case.profile.alignment.vector
         if align > 1:
             guard = guard & (places & np.int64(align - 1) == np.int64(0))
         self.s.fault_unless(self.all(guard | ~on).name)
         safe = lanes.where(spot, on, places, places.like(0))
         return [self.s.pointer(place.memory, safe.lane(n)) for n in range(spot.count)]
 
-    def blocks(self, case: Case, source: PointerDesc, offsets: Symbol, on: Symbol) -> Symbol:
+    def blocks(self, source: PointerDesc, offsets: Symbol, on: Symbol) -> Symbol:
         x, parts = self.x, list[str]()
-        for n, place in enumerate(self._blocks(case, source, offsets, on)):
+        for n, place in enumerate(self._blocks(source, offsets, on)):
             chosen = f"select i1 {on.lane(n)}, {_BLOCK} {x.load(_BLOCK, place)}"
             parts.append(x.new(f"{chosen}, {_BLOCK} zeroinitializer"))
         found = shuffles.joined(x, "i8", BLOCK_BYTE_SIZE, parts)
         return self._of(VREG_BYTES).symbol(np.dtype(np.uint8), found)
 
-    def put_blocks(
-        self, case: Case, target: PointerDesc, offsets: Symbol, values: Symbol, on: Symbol
-    ) -> None:
+    def put_blocks(self, target: PointerDesc, offsets: Symbol, values: Symbol, on: Symbol) -> None:
         x, whole = self.x, self.reinterpret(values, np.dtype(np.uint8)).name
-        for n, place in enumerate(self._blocks(case, target, offsets, on)):
+        for n, place in enumerate(self._blocks(target, offsets, on)):
             picks = range(n * BLOCK_BYTE_SIZE, (n + 1) * BLOCK_BYTE_SIZE)
             block = shuffles.shuffle(x, "i8", VREG_BYTES, whole, picks)
             x.when(on.lane(n), lambda b=block, p=place: x.store(_BLOCK, b, p))
-
-    # ---- single elements
-
-    def pick(self, of: ElementAccess, source: PointerDesc, index: Symbol, on: Symbol) -> Symbol:
-        return self.gather(source, of.dtype, index, on)
-
-    def place(
-        self, of: ElementAccess, target: PointerDesc, index: Symbol, values: Symbol, on: Symbol
-    ) -> None:
-        self.scatter(target, index, values, on)
 
     # ---- masks
 
