@@ -180,14 +180,25 @@ class _Coalesce:
         return target == source
 
     def _reset(self, gone: Value) -> None:
-        """The operation that replaces the allocation of a merged buffer: it resets the region."""
+        """Replace the allocation of a merged buffer: its first use resets the region, not earlier,
+        because the other tile may be read until then."""
         op, tile, into = gone.maker, self._by_root[gone], self._by_root[self._rep(gone)]
         assert op is not None
-        extents = [into.home.constant(n, INDEX) for n in tile.shape]
-        made = Operation.of(SET_VALIDSHAPE, [into.value, *extents], where=op.where)
-        op.home.insert(op.home.ops.index(op), made)
+        uses = _users(gone, op.home)
+        if len(uses) > 1 and uses[0].row is SET_VALIDSHAPE:
+            uses[0].move_before(uses[1])
+        elif uses:
+            extents = [into.home.constant(n, INDEX) for n in tile.shape]
+            made = Operation.of(SET_VALIDSHAPE, [into.value, *extents], where=op.where)
+            op.home.insert(op.home.ops.index(uses[0]), made)
+            into.settings.append(made)
         op.erase()
-        into.settings.append(made)
+
+
+def _users(value: Value, block: Block) -> list[Operation]:
+    """The operations of a block that use a value, themselves or inside, in order."""
+    inside = {each for op in value.uses for each in (op, *op.ancestors())}
+    return [op for op in block.ops if op in inside]
 
 
 def _one_type(a: Tile, b: Tile) -> bool:

@@ -284,3 +284,20 @@ def test_regions_that_take_turns(engine: str):
         wanted[i] = total
     alternating(x, y, engine=engine)
     assert np.array_equal(y, wanted)
+
+
+@pytest.mark.parametrize("engine", ["reference", "jit"])
+def test_a_variable_keeps_its_region_until_a_loop_binds_it(engine: str):
+    @pto.kernel(profile="a2a3")
+    def k(x: F32, w: F32, y: F32) -> None:
+        i = pto.block_idx() * 32
+        a, b = pto.load(x[i:, :], 32, 8), pto.load(w[i:, :], 32, 8)
+        for _ in pto.range(2):
+            b = pto.where(b <= 0.0, a, -2.0)  # compares what the result replaces
+        pto.store(y[i:, :], b)
+
+    x, w = np.random.default_rng(1).integers(-3, 4, (2, 70, 5)).astype(np.float32)
+    y = np.zeros_like(x)
+    k[3](x, w, y, engine=engine)
+    once = np.where(w <= 0, x, -2)
+    assert np.array_equal(y, np.where(once <= 0, x, -2))
