@@ -237,6 +237,24 @@ def test_a_product_meets_a_loaded_tile_of_its_width():
 
 
 @pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_a_product_meets_a_loaded_tile_of_fewer_rows(profile: str):
+    def k(x: F32, w: F32, b: F32, y: F32) -> None:
+        product, t = pto.dot(pto.load(x, 5, 24), pto.load(w, 24, 10)), pto.load(b, 5, 10)
+        most = pto.where(product > t, product, t)  # a box of 16x16, and lines of 32
+        total = pto.zeros_like(product)
+        total += t
+        total[:] = pto.max(total, most)
+        low = pto.zeros_like(t.sum(axis=0)) - 3.0
+        pto.store(y, total + pto.max(low, t))
+
+    rng = np.random.default_rng(5)
+    x, w, b = (rng.integers(-4, 5, n).astype(np.float32) for n in ((5, 24), (24, 10), (5, 10)))
+    y = np.zeros((5, 10), np.float32)
+    pto.kernel(k, profile=profile)(x, w, b, y)
+    assert np.array_equal(y, np.maximum(x @ w, b) + np.maximum(-3, b))
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
 def test_tiles_whose_lines_were_rounded_up_meet_by_their_valid_elements(profile: str):
     def k(x: F32, w: F32, y: F32) -> None:
         a, b = pto.load(x, 5, 40), pto.load(w, 5, 40)

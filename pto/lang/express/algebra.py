@@ -90,6 +90,10 @@ def accumulate(sign: str, t: Tile, other: object) -> Tile:
         )
     if isinstance(other, Tile):
         other = trimmed(vector(other), t)
+        window = trimmed(t, other)
+        if window is not t and window.shape == other.shape:
+            accumulate(sign, window, other)
+            return t
     if isinstance(other, Tile) and other.shape == t.shape:
         require_one_type(sign, t, other)
         row = None if t.is_filled else _find(f"part {sign}", t, other)
@@ -122,6 +126,7 @@ def assign(t: Tile, value: Any) -> None:
         instructions.texpands(flat(t), value)
         return
     value = trimmed(vector(value), t)
+    t = trimmed(t, value)
     require_one_type("=", t, value)
     if t.shape != value.shape:
         raise mistake(
@@ -281,6 +286,7 @@ def crossed(tall: Tile, wide: Tile) -> Tile:
     """A column repeated to the width of a row."""
     session = current()
     dst = tile(tall.asked[0], wide.cols, tall.dtype)
+    dst.asked = tall.asked[0], wide.asked[1]
     session.set_region(dst, session.region(tall)[0], session.region(wide)[1])
     _fill(_served("spread", tall, spread="row"), dst, tall)
     return dst

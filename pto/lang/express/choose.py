@@ -54,8 +54,7 @@ def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
     for each in (a, b):
         if not isinstance(each, Tile | Scalar) and not is_number(each):
             raise mistake("PTO-T209", f"pto.where selects from tiles or numbers, got {each!r}")
-    sources = [vector(each) if isinstance(each, Tile) else each for each in (a, b)]
-    cond, sources = _one_shape(*_crossed(cond, sources))
+    cond, sources = _one_shape(*_crossed(*_in_vec(cond, [a, b])))
     found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
     wide = max(found, key=_extent)
     chosen = [each for each in sources if isinstance(each, Tile)]
@@ -95,6 +94,16 @@ def _extent(t: Tile) -> tuple[bool, ...]:
     """A sort key: tiles that are not broadcast come first."""
     single = is_single(t)
     return not (is_column(t) or is_row(t) or single), not single, not t.is_filled
+
+
+def _in_vec(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:
+    """Every tile in the vector buffer; an accumulator is moved once."""
+    for each in dict.fromkeys(t for t in (*sources, *cond.tiles()) if isinstance(t, Tile)):
+        moved = vector(each)
+        if moved is not each:
+            cond = cond.replaced(each, moved)
+            sources = [moved if source is each else source for source in sources]
+    return cond, sources
 
 
 def _crossed(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:

@@ -36,7 +36,9 @@ def fold(word: str, t: Tile, axis: int | None) -> Tile:
     row = next(r for r in operations(word, t.type) if r.traits.region is to)
     kind = I32 if word.startswith("arg") else t.dtype
     _require_type(word, row.types.get(current().profile), t)
-    dst = column(t.rows, kind) if to is RegionRule.COLUMN else tile(1, t.cols, kind)
+    is_tall = to is RegionRule.COLUMN
+    dst = column(t.rows, kind) if is_tall else tile(1, t.cols, kind)
+    dst.asked = (t.asked[0], 1) if is_tall else (1, t.asked[1])
     invoke(row, (), {"dst": dst, "src": t})
     return dst
 

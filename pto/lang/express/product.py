@@ -26,6 +26,7 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     _require_factors(a, b)
     if acc is None:
         made = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
+        made.asked = a.asked[0], b.asked[1]
         instructions.tmatmul(made, left, right)
         return made
     _require_accumulator(acc, left, right)

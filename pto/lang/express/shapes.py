@@ -105,5 +105,6 @@ def vector(t: Tile) -> Tile:
             help=f"pto.dot(a, b, acc={t.value.name}) comes first",
         )
     moved = tile(t.rows, t.cols, t.dtype)
+    moved.asked = t.asked
     instructions.tmov(moved, t)
     return moved
