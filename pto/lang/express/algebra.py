@@ -18,10 +18,10 @@ from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
+from pto.lang.express.broadcast import broadcast, shown, size_text, trimmed
 from pto.lang.express.shapes import (
     flat,
     is_column,
-    is_row,
     is_single,
     like,
     set_region,
@@ -31,7 +31,6 @@ from pto.lang.values.operators import COMMUTES, Comparison, operations
 from pto.lang.values.scalars import Scalar, is_number, select
 from pto.lang.values.tiles import Extents, Tile, region_text, same_region, tile
 
-_WORDS = {"max": "pto.max(a, b)", "min": "pto.min(a, b)", "where": "pto.where(c, a, b)"}
 _ALIKE = COMMUTES | {"max", "min"}
 
 
@@ -131,7 +130,7 @@ def assign(t: Tile, value: Any) -> None:
     if t.shape != value.shape:
         raise mistake(
             "PTO-U083",
-            f"`=` of tiles of {_size(t)} and {_size(value)}: the shapes must be equal",
+            f"`=` of tiles of {size_text(t)} and {size_text(value)}: the shapes must be equal",
             help="arithmetic broadcasts a row or column: t[:] = t * 0.0 + row",
         )
     session = current()
@@ -166,7 +165,7 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
             continue
         filled = True if one.is_filled or one.filled_if is None else one.filled_if()
         for axis in axes:
-            _require_one_size(one, other, axis)
+            _require_onesize_text(one, other, axis)
         region = session.region(one)
         wanted = [
             select(filled, session.region(other)[n], region[n]) if n in axes else region[n]
@@ -180,7 +179,7 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
         set_region(one, *region)
 
 
-def _require_one_size(filled: Tile, other: Tile, axis: int) -> None:
+def _require_onesize_text(filled: Tile, other: Tile, axis: int) -> None:
     """Raise if a constant tile has another size than the requested size of `other`, which may be
     unknown if its lines were rounded up."""
     own, size, valid = filled.asked[axis], other.asked[axis], current().region(other)[axis]
@@ -215,46 +214,7 @@ def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
         set_region(each, *region)
 
 
-# ---- shapes
-
-
-def broadcast(sign: str, a: Tile, b: Tile) -> tuple[Tile | None, str | None]:
-    """The operand with the shape of the result (or None), and how the other one is broadcast."""
-    if is_column(a) == is_column(b) and (a.shape == b.shape or is_column(a)):
-        return a, None
-    for wide, narrow in ((a, b), (b, a)):
-        if is_column(narrow) and not is_column(wide):
-            if is_row(wide) and not same_region(current().region(narrow), (1, 1)):
-                return None, None
-            if narrow.rows >= wide.rows and _may_agree(0, wide, narrow):
-                return wide, "row"
-        if is_row(narrow) and narrow.cols == wide.cols and _may_agree(1, wide, narrow):
-            return wide, "column"
-    raise mistake(
-        "PTO-U083",
-        f"`{_shown(sign)}` of tiles of {_size(a)} and {_size(b)}: shapes must be equal, or one side"
-        " must be a row of as many columns or a column of as many rows",
-        help=_shape_help(a, b),
-    )
-
-
-def trimmed(t: Tile, other: Tile) -> Tile:
-    """A tile with longer lines than `other` as a window of that width, if both have as many valid
-    columns: matmul results have lines of 16, loaded tiles of 32 elements. The same for rows, of
-    which a transpose makes whole lines."""
-    own, valid = (current().region(each)[1] for each in (t, other))
-    alike = is_number(own) and is_number(valid) and own == valid
-    rows = min(t.rows, other.rows) if t.asked[0] == other.asked[0] else t.rows
-    cols = min(t.cols, other.cols) if alike else t.cols
-    if is_column(t) or is_column(other) or (rows, cols) == t.shape:
-        return t
-    return t[0:rows, 0:cols]
-
-
-def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
-    """False if both valid extents along an axis are known and differ."""
-    a, b = (current().region(each)[axis] for each in (wide, narrow))
-    return not is_number(a) or not is_number(b) or a == b or wide.is_filled or narrow.is_filled
+# ---- single elements
 
 
 def _single(t: Tile, other: Tile) -> Any:
@@ -264,22 +224,8 @@ def _single(t: Tile, other: Tile) -> Any:
     return instructions.tgetval(flat(t), 0)
 
 
-def _size(t: Tile) -> str:
-    return f"{t.rows}x{t.cols}"
-
-
 def _asked(t: Tile) -> str:
     return "x".join(map(str, t.asked))
-
-
-def _shape_help(a: Tile, b: Tile) -> str:
-    if a.shape == b.shape[::-1]:
-        return "one of them is turned: write .T"
-    if 1 in (a.cols, b.cols) and not is_column(a) and not is_column(b):
-        return "select a column: pto.where(pto.arange(64) == 3, t, 0.0).sum(axis=1)"
-    if is_column(a) or is_column(b):
-        return "a column has a number for each row of the other: fold and load as many rows"
-    return "load both with the same sizes; t[0:8, 0:64] is a window on a larger tile"
 
 
 def crossed(tall: Tile, wide: Tile) -> Tile:
@@ -315,12 +261,12 @@ def _operand(sign: str, value: object) -> Any:
     if isinstance(value, Comparison):
         raise mistake(
             "PTO-U089",
-            f"`{_shown(sign)}` of a comparison: it is a mask of bits, not numbers",
+            f"`{shown(sign)}` of a comparison: it is a mask of bits, not numbers",
             help="select with it: pto.where(t > 0.0, a, 0.0)",
         )
     raise mistake(
         "PTO-T209",
-        f"`{_shown(sign)}` of a tile and {_kind(value)}",
+        f"`{shown(sign)}` of a tile and {_kind(value)}",
         help="load it first: pto.load(x[i:, :], 16, 128); numbers are Python's or pto.Scalar",
     )
 
@@ -338,7 +284,7 @@ def require_one_type(sign: str, a: Tile, b: Tile) -> None:
     wide = max((a.dtype, b.dtype), key=lambda kind: (kind.is_float, kind.itemsize))
     raise mistake(
         "PTO-U082",
-        f"`{_shown(sign)}` of tiles of {a.dtype} and {b.dtype}: there is no implicit conversion",
+        f"`{shown(sign)}` of tiles of {a.dtype} and {b.dtype}: there is no implicit conversion",
         help=f"convert the other one with .to(pto.{wide})",
     )
 
@@ -347,7 +293,7 @@ def _require_number(sign: str, t: Tile, number: object) -> None:
     if isinstance(number, float) and not t.dtype.is_float:
         raise mistake(
             "PTO-U082",
-            f"`{_shown(sign)}` of a tile of {t.dtype} and the float {number!r}",
+            f"`{shown(sign)}` of a tile of {t.dtype} and the float {number!r}",
             help="compute in floats: t.to(pto.f32), or write a whole number",
         )
 
@@ -357,10 +303,10 @@ def _require_one_region(sign: str, a: Tile, b: Tile) -> None:
     regions = [session.region(each) for each in (a, b)]
     for one, other in zip(*regions, strict=True):
         if is_number(one) and is_number(other) and one != other:
-            shown = [region_text(region) for region in regions]
+            left, right = map(region_text, regions)
             raise mistake(
                 "PTO-U087",
-                f"`{_shown(sign)}`: {shown[0]} elements of the left tile are valid, and {shown[1]}"
+                f"`{shown(sign)}`: {left} elements of the left tile are valid, and {right}"
                 " of the right one",
                 help="load both from windows of one size; a += b keeps what b does not reach",
             )
@@ -403,7 +349,7 @@ def _served(
     if row is None:
         raise mistake(
             "PTO-U081",
-            f"tiles have no `{_shown(sign)}`: no instruction does that",
+            f"tiles have no `{shown(sign)}`: no instruction does that",
             help=_missing_help(sign),
         )
     profile = current().profile
@@ -411,7 +357,7 @@ def _served(
     if types is not None and a.dtype.name not in types:
         raise mistake(
             "PTO-U085",
-            f"`{_shown(sign)}` of {a.dtype}: {row.mnemonic} takes {' '.join(sorted(types))} on"
+            f"`{shown(sign)}` of {a.dtype}: {row.mnemonic} takes {' '.join(sorted(types))} on"
             f" {profile}",
             help=type_help(a.dtype, types),
         )
@@ -438,11 +384,6 @@ def _missing_help(sign: str) -> str:
     if sign == "@":
         return "pto.dot(a, b) multiplies tiles"
     return "`pto isa` lists the instructions; all are functions: pto.tadd(dst, a, b)"
-
-
-def _shown(sign: str) -> str:
-    words = {"neg": "-t", "abs": "abs(t)", "**": "**"}
-    return _WORDS.get(sign) or words.get(sign) or sign.removeprefix("part ")
 
 
 def _fill(row: Instr, dst: Tile, *sources: object) -> None:

@@ -20,12 +20,11 @@ from pto.lang.call.session import current
 from pto.lang.express.algebra import (
     adapted,
     binary,
-    broadcast,
     crossed,
     require_one_type,
     spread_like,
-    trimmed,
 )
+from pto.lang.express.broadcast import broadcast, trimmed
 from pto.lang.express.shapes import flat, is_column, is_row, is_single, like, vector
 from pto.lang.values.operators import COMPARED, Comparison, operations, plain
 from pto.lang.values.scalars import Extent, Scalar, is_number
