@@ -7,7 +7,7 @@ to every worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -18,7 +18,7 @@ from pto.cluster.atomics import Accumulator, accumulators
 from pto.core.intervals import NOTHING, Bytes, Intervals
 from pto.core.memory import aligned_bytes
 from pto.run.jit.runtime.context import LOG_ENTRY, Words
-from pto.run.launch.arrays import over
+from pto.run.launch.arrays import over, stretches
 from pto.run.launch.prepared import LaunchGrid, memories_of
 
 _PAGE = 1 << 12
@@ -91,7 +91,7 @@ class Payload:
 def load(grid: LaunchGrid) -> tuple[Payload, list[Bytes]]:
     """The payload of a launch, and the host's memory of each region."""
     arrays = [a for a in grid.given if isinstance(a, np.ndarray)]
-    spans = _stretches((a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays)
+    spans = stretches((a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays)
     placed = [_placed(a, spans) if isinstance(a, np.ndarray) else a for a in grid.given]
     written = {m.data.ctypes.data for m in memories_of(grid.kernel.written(grid.values))}
     payload = Payload(
@@ -105,16 +105,6 @@ def load(grid: LaunchGrid) -> tuple[Payload, list[Bytes]]:
 
 def no_uses() -> Words:
     return np.empty((0, LOG_ENTRY), np.int64)
-
-
-def _stretches(found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for low, high in sorted(found):
-        if out and low < out[-1][1]:
-            out[-1] = out[-1][0], max(high, out[-1][1])
-        elif high > low:
-            out.append((low, high))
-    return out
 
 
 def _placed(array: Any, spans: Sequence[tuple[int, int]]) -> ArrayArgument:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pto.cluster.kernel_message import pack
 from pto.cluster.windows import RankWindow
-from pto.cluster.worker_pool import LostWorker, WorkerHandle, WorkerPool
+from pto.cluster.worker_pool import WorkerDied, WorkerHandle, WorkerPool
 from pto.cluster.world import RankLaunch, RoundReport, WindowArgument, WorkerResult, WorldPlan, met
 from pto.core.errors import PtoError
 from pto.core.intervals import meet, scatter
@@ -127,8 +127,9 @@ def _tried(
     for _ in range(_TRIES):
         pool.wait_for_workers()
         workers = pool.ready[: plan.ranks]
-        done = _World(pool, plan, workers).run(shared)
-        if isinstance(done, LostWorker):
+        try:
+            done = _World(pool, plan, workers).run(shared)
+        except WorkerDied:
             continue
         if done is None:
             return None
@@ -149,9 +150,7 @@ class _World:
         self._workers = workers[: len(self._groups)]
         self._exchanged = 0
 
-    def run(
-        self, shared: Mapping[int, Any]
-    ) -> tuple[WorldTraffic, list[WorkerResult]] | LostWorker | None:
+    def run(self, shared: Mapping[int, Any]) -> tuple[WorldTraffic, list[WorkerResult]] | None:
         plan, arrays = self._plan, 0
         argses: list[tuple[Any, ...]] = []
         sent = self._pool.shared(plan, sum(len(s.message.program.text) for s in plan.launches))
@@ -159,21 +158,17 @@ class _World:
             needed = plan.needed(group)
             arrays += sum(w.size for w in needed)
             argses.append((sent, group, *(shared[w.base] for w in needed)))
-        found = self._ask("join", argses)
-        if isinstance(found, LostWorker):
-            return found
+        self._ask("join", argses)
         rounds = self._rounds()
-        if not isinstance(rounds, tuple):
-            return rounds
+        if rounds is None:
+            return None
         count, updates = rounds
         ends = self._ask("leave", [(n, *updates) for n in range(len(self._workers))])
-        if isinstance(ends, LostWorker):
-            return ends
         back = sum(data.nbytes for end in ends for _, data in end.windows.values())
         size = plan.ranks, len(self._workers), count
         return WorldTraffic(*size, self._exchanged, arrays, back), ends
 
-    def _rounds(self) -> tuple[int, list[Any]] | LostWorker | None:
+    def _rounds(self) -> tuple[int, list[Any]] | None:
         """The number of rounds and the changes of the last one; None if the order would matter."""
         updates: list[Any] = []
         meetings: dict[Any, dict[Any, int]] = {}
@@ -182,8 +177,6 @@ class _World:
             count += 1
             argses = [(meetings, n, *updates) for n in range(len(self._workers))]
             found = self._ask("run_round", argses, returns=2)
-            if isinstance(found, LostWorker):
-                return found
             said: list[RoundReport] = [status for status, _ in found]
             updates = [update for _, update in found]
             errors = [report.error for report in said if report.error]
@@ -201,7 +194,7 @@ class _World:
                 stuck = [each for report in said for each in report.stuck]
                 raise deadlock(stuck, [name for report in said for name in report.finished])
 
-    def _ask(self, method: str, argses: Sequence[tuple[Any, ...]], returns: int = 1) -> Any:
+    def _ask(self, method: str, argses: Sequence[tuple[Any, ...]], returns: int = 1) -> list[Any]:
         return self._pool.call_all(self._workers, method, argses, returns)
 
 

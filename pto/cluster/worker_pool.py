@@ -33,6 +33,10 @@ class LostWorker:
         return fail("PTO-U306", f"{who}: its worker {self.why}")
 
 
+class WorkerDied(Exception):
+    """A worker died during a call of several workers."""
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     method: str
@@ -199,9 +203,9 @@ class WorkerPool:
         method: str,
         argses: Sequence[tuple[Any, ...]],
         returns: int,
-    ) -> list[Any] | LostWorker:
-        """Call a method of each of these workers and return all answers. Of a call with several
-        results only the first is fetched; the rest remain in the object store as references."""
+    ) -> list[Any]:
+        """Call a method of each of these workers and return all answers; raises `WorkerDied`. Of a
+        call with several results only the first is fetched; the rest stay in the object store."""
         answers: list[list[Any]] = []
         try:
             for worker, args in zip(workers, argses, strict=True):
@@ -217,7 +221,9 @@ class WorkerPool:
             raise
         for worker in workers:
             worker.job = None
-        return next((each for each in found if isinstance(each, LostWorker)), found)
+        if any(isinstance(each, LostWorker) for each in found):
+            raise WorkerDied
+        return found
 
     def _answer(self, worker: WorkerHandle, answer: Sequence[Any]) -> Any:
         try:

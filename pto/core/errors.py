@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
+T = TypeVar("T")
 Severity = Literal["error", "warning"]
 
 AREAS = {
@@ -121,6 +122,17 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     if not close:
         return None
     return f"{_MEANT} " + " or ".join(f"`{c}`" for c in close) + "?"
+
+
+def look_up(
+    known: Mapping[str, T], key: str, code: str, what: str, listed: Iterable[str] = ()
+) -> T:
+    """The entry of a key; if there is none, an error that lists `what` there is."""
+    found = known.get(key)
+    if found is None:
+        names = ", ".join(listed or known)
+        raise fail(code, f"unknown {what} are {names}", help=nearest(key, known))
+    return found
 
 
 def suggestions(help: str | None) -> list[str]:

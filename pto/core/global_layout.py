@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Final
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW, MX_COL_LEN, MX_ROW_LEN
-from pto.core.errors import fail, nearest
+from pto.core.errors import fail, look_up
 from pto.core.layout import undefined
 
 RANK: Final = 5
@@ -110,15 +110,8 @@ GLOBAL_LAYOUTS: Final = {
 
 def global_layout(name: str) -> GlobalLayout:
     """The global layout called `name`, in any case."""
-    found = GLOBAL_LAYOUTS.get(name.upper())
-    if found is None:
-        known = ", ".join(GLOBAL_LAYOUTS)
-        raise fail(
-            "PTO-L001",
-            f"unknown global layout `{name}`; the layouts are {known}",
-            help=nearest(name.upper(), GLOBAL_LAYOUTS),
-        )
-    return found
+    what = f"global layout `{name}`; the layouts"
+    return look_up(GLOBAL_LAYOUTS, name.upper(), "PTO-L001", what)
 
 
 def contiguous(shape: Shape5) -> Shape5:

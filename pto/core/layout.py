@@ -27,7 +27,7 @@ from pto.core.constants import (
     MX_COL_LEN,
     MX_ROW_LEN,
 )
-from pto.core.errors import PtoError, fail, nearest
+from pto.core.errors import PtoError, fail, look_up
 
 Index = TypeVar("Index", int, npt.NDArray[np.intp])
 
@@ -397,14 +397,8 @@ LAYOUTS: Final = {each.name: each for each in (ND, DN, NZ, ZN, ZZ, NN, FR, RN)}
 
 def layout(name: str, fractal: int = FRACTAL_OPERAND) -> Layout:
     """The layout called `name` (in any case) with boxes of `fractal` bytes."""
-    found = LAYOUTS.get(name.upper())
-    if found is None:
-        known = ", ".join(LAYOUTS)
-        raise fail(
-            "PTO-L001",
-            f"unknown tile layout `{name}`; the layouts are {known}",
-            help=nearest(name.upper(), LAYOUTS),
-        )
+    what = f"tile layout `{name}`; the layouts"
+    found = look_up(LAYOUTS, name.upper(), "PTO-L001", what)
     return Layout(found.blayout, found.slayout, fractal, found.named)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.errors import fail, nearest
+from pto.core.errors import fail, look_up
 
 Bytes = npt.NDArray[np.uint8]
 _CACHE_LINE: Final = 64
@@ -75,15 +75,8 @@ SPACE_NAMES: Final = {
 
 def space(name: str) -> Space:
     """The space a program calls `name`."""
-    found = SPACE_NAMES.get(name.lower())
-    if found is None:
-        known = ", ".join(SPACE_NAMES)
-        raise fail(
-            "PTO-M003",
-            f"unknown memory space `{name}`; the names are {known}",
-            help=nearest(name.lower(), SPACE_NAMES),
-        )
-    return found
+    what = f"memory space `{name}`; the names"
+    return look_up(SPACE_NAMES, name.lower(), "PTO-M003", what)
 
 
 def aligned_bytes(size: int) -> Bytes:
@@ -230,11 +223,5 @@ ROLE_NAMES: Final = {
 
 def role(name: str) -> Role:
     """The role a program calls `name`: `vec`, `Vec`, `ScaleLeft`, `scale_left`, ..."""
-    found = ROLE_NAMES.get(name.lower())
-    if found is None:
-        raise fail(
-            "PTO-S003",
-            f"unknown tile role `{name}`; the roles are {', '.join(each.value for each in Role)}",
-            help=nearest(name.lower(), ROLE_NAMES),
-        )
-    return found
+    what = f"tile role `{name}`; the roles"
+    return look_up(ROLE_NAMES, name.lower(), "PTO-S003", what, [each.value for each in Role])

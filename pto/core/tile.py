@@ -352,9 +352,8 @@ class Tile:
         rows, cols = self.get_valid()
         if (rows, cols) == self.type.shape:
             return self.read()
-        view = self._view()
-        inside = self.items[self.offsets()[:rows, :cols]] if view is None else view[:rows, :cols]
-        return np.array(inside, order="C").view(self.type.dtype.numpy)
+        stored, part = self._part_of(rows, cols)
+        return np.array(stored[part], order="C").view(self.type.dtype.numpy)
 
     def write(self, array: npt.NDArray[Any]) -> None:
         """Store all rows x cols elements. Padding that compact storage leaves out is dropped."""
@@ -372,14 +371,19 @@ class Tile:
     def write_valid(self, array: npt.NDArray[Any]) -> None:
         """Store an array of shape (Rv, Cv); bytes outside the valid region stay untouched."""
         rows, cols = self.get_valid()
-        items = self._items_of(array, (rows, cols))
-        view = self._view()
         if (rows, cols) == self.type.shape:
-            self.write(items)
-        elif view is not None:
-            view[:rows, :cols] = items
-        else:
-            self.items[self.offsets()[:rows, :cols]] = items
+            self.write(array)
+            return
+        items = self._items_of(array, (rows, cols))
+        stored, part = self._part_of(rows, cols)
+        stored[part] = items
+
+    def _part_of(self, rows: int, cols: int) -> tuple[npt.NDArray[Any], Any]:
+        """An array over the memory, and the index of the first rows and columns in it."""
+        view = self._view()
+        if view is not None:
+            return view, np.s_[:rows, :cols]
+        return self.items, self.offsets()[:rows, :cols]
 
     def fill_pad(self, pad: Pad | None = None) -> None:
         """Fill the elements outside the valid region; Null and Invalid leave them as they are."""

@@ -405,36 +405,24 @@ class Module:
 
 def same(a: Operation, b: Operation) -> bool:
     """Structural equality: same operations, types, attributes and data flow; names do not count."""
-    return _same_op(a, b, {})
-
-
-def _same_op(a: Operation, b: Operation, twin: dict[Value, Value]) -> bool:
-    if a.name != b.name or a.attrs != b.attrs or len(a.operands) != len(b.operands):
-        return False
-    if any(twin.get(x) is not y for x, y in zip(a.operands, b.operands, strict=True)):
-        return False
-    if not _pair(a.results, b.results, twin) or len(a.regions) != len(b.regions):
-        return False
-    return all(_same_region(x, y, twin) for x, y in zip(a.regions, b.regions, strict=True))
-
-
-def _same_region(a: Region, b: Region, twin: dict[Value, Value]) -> bool:
-    if len(a.blocks) != len(b.blocks):
-        return False
-    for x, y in zip(a.blocks, b.blocks, strict=True):
-        if not _pair(x.args, y.args, twin) or len(x.ops) != len(y.ops):
+    twin: dict[Value, Value] = {}
+    for x, y in zip(a.walk(), b.walk(), strict=False):  # equal shapes make equal walks
+        if _shape(x) != _shape(y) or [twin.get(v) for v in x.operands] != y.operands:
             return False
-        if not all(_same_op(p, q, twin) for p, q in zip(x.ops, y.ops, strict=True)):
-            return False
+        for one, other in zip(_defined(x), _defined(y), strict=True):
+            twin[one] = other
     return True
 
 
-def _pair(a: list[Value], b: list[Value], twin: dict[Value, Value]) -> bool:
-    """Match two lists of definitions by type; uses are compared where they occur."""
-    if len(a) != len(b) or any(x.type != y.type for x, y in zip(a, b, strict=True)):
-        return False
-    twin.update((x, y) for x, y in zip(a, b, strict=True))
-    return True
+def _shape(op: Operation) -> tuple[object, ...]:
+    """All of an operation but its operands and the operations inside it, of which the number."""
+    regions = [[(len(b.args), len(b.ops)) for b in region.blocks] for region in op.regions]
+    return op.name, op.attrs, [v.type for v in _defined(op)], len(op.results), regions
+
+
+def _defined(op: Operation) -> list[Value]:
+    """Its results, and the arguments of its blocks."""
+    return [*op.results, *(arg for block in op.blocks() for arg in block.args)]
 
 
 @contextmanager

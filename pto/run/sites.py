@@ -53,6 +53,8 @@ class Given:
     maker: Value | None = None
 
 
+Operands = Mapping[str, Given | Sequence[Given]]  # by the names of a row
+
 # An attribute of a read: the front end needs the value before it issues anything else.
 ANSWERED = "pto.answered"
 
@@ -126,28 +128,20 @@ class Sites:
     def make(
         self,
         row: Instr,
-        operands: Mapping[str, Given | Sequence[Given]],
+        operands: Operands,
         attrs: Mapping[str, Attribute],
         where: Span | None,
         results: Sequence[Type] = (),
     ) -> Site:
         """Check a record's instruction and compile it. Operands by the row's names."""
         self._judge(row, operands, attrs, where, results)
-        flat = [g for each in operands.values() for g in _each(each)]
         self._count += 1
-        params = [(f"v{n}", given.type) for n, given in enumerate(flat)]
-        function = new_function(self.module, f"site{self._count}", params)
-        args = iter(function.regions[0].block.args)
-        values = {
-            key: next(args) if isinstance(each, Given) else [next(args) for _ in each]
-            for key, each in operands.items()
-        }
-        builder = Builder(function)
-        op = builder.append(row, values, attrs=attrs, results=results)
+        name = f"site{self._count}"
+        builder, op = _built(self.module, name, row, operands, attrs, results, known=False)
         op.where = where
         if results:
             builder.append(RETURN, {"values": list(op.results)})
-        code = self._compiler.code(function)
+        code = self._compiler.code(builder.function)
         binds = row.body.binds if isinstance(row.body, Do) else ""
         bound = code.args[list(operands).index(binds)] if binds else None
         blocks = isinstance(row.body, Do) and row.body.blocks
@@ -156,27 +150,14 @@ class Sites:
     def _judge(
         self,
         row: Instr,
-        operands: Mapping[str, Given | Sequence[Given]],
+        operands: Operands,
         attrs: Mapping[str, Attribute],
         where: Span | None,
         results: Sequence[Type],
     ) -> None:
         """Check the rules of the row with the values of the first record."""
-        module, flat = _judged(self.profile), [g for x in operands.values() for g in _each(x)]
-        params = [(f"v{n}", given.type) for n, given in enumerate(flat)]
-        function = new_function(module, "site", params)
-        builder = Builder(function)
-        made = iter(
-            [
-                _known(builder, given, arg)
-                for given, arg in zip(flat, function.regions[0].block.args, strict=True)
-            ]
-        )
-        values = {
-            key: next(made) if isinstance(each, Given) else [next(made) for _ in each]
-            for key, each in operands.items()
-        }
-        builder.append(row, values, attrs=attrs, results=results)
+        module = new_module({"pto.target_arch": Str(self.profile.name)}, "<site>")
+        _built(module, "site", row, operands, attrs, results, known=True)
         found = check(module, self.profile)
         if not found:
             return
@@ -196,12 +177,27 @@ def _at(finding: Diagnostic, loc: Any, tolerated: bool) -> Diagnostic:
     return Diagnostic(finding.code, finding.message, loc, severity, finding.notes, finding.help)
 
 
-def _each(given: Given | Sequence[Given]) -> Sequence[Given]:
-    return (given,) if isinstance(given, Given) else given
-
-
-def _judged(profile: Profile) -> Module:
-    return new_module({"pto.target_arch": Str(profile.name)}, "<site>")
+def _built(
+    module: Module,
+    name: str,
+    row: Instr,
+    operands: Operands,
+    attrs: Mapping[str, Attribute],
+    results: Sequence[Type],
+    *,
+    known: bool,
+) -> tuple[Builder, Operation]:
+    """A function with one operation on its parameters, or on what is `known` of them."""
+    flat = [g for each in operands.values() for g in ((each,) if isinstance(each, Given) else each)]
+    function = new_function(module, name, [(f"v{n}", given.type) for n, given in enumerate(flat)])
+    builder = Builder(function)
+    pairs = zip(flat, function.regions[0].block.args, strict=True)
+    values = iter([_known(builder, given, arg) if known else arg for given, arg in pairs])
+    named = {
+        key: next(values) if isinstance(each, Given) else [next(values) for _ in each]
+        for key, each in operands.items()
+    }
+    return builder, builder.append(row, named, attrs=attrs, results=results)
 
 
 def _known(builder: Builder, given: Given, arg: Value) -> Value:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pto.cluster.worker import Worker
-from pto.cluster.worker_pool import Job, LostWorker, WorkerHandle
+from pto.cluster.worker_pool import Job, LostWorker, WorkerDied, WorkerHandle
 
 
 class Here:
@@ -39,10 +39,10 @@ class Here:
         method: str,
         argses: Sequence[tuple[Any, ...]],
         returns: int,
-    ) -> list[Any] | LostWorker:
+    ) -> list[Any]:
         self.given += 1
         if self.loses(self.given - 1):
-            return LostWorker("died")
+            raise WorkerDied
         pairs = zip(workers, argses, strict=True)
         return [
             getattr(worker.actor, method)(*pickle.loads(pickle.dumps(a))) for worker, a in pairs

@@ -323,13 +323,19 @@ class Optional(TextStep):
 
     def read(self, p: Parser, draft: Draft) -> None:
         if self.starts(p):
-            for step in self.steps:
-                step.read(p, draft)
+            self.read_all(p, draft)
+
+    def read_all(self, p: Parser, draft: Draft) -> None:
+        for step in self.steps:
+            step.read(p, draft)
 
     def write(self, line: PrintedLine, op: Operation) -> None:
         if self.present(op):
-            for step in self.steps:
-                step.write(line, op)
+            self.write_all(line, op)
+
+    def write_all(self, line: PrintedLine, op: Operation) -> None:
+        for step in self.steps:
+            step.write(line, op)
 
     def present(self, op: Operation) -> bool:
         """True if the clause must be printed. A clause with an operand and an enum value depends
@@ -340,26 +346,19 @@ class Optional(TextStep):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated(TextStep):
-    steps: tuple[TextStep, ...]
-
+class Repeated(Optional):
     def starts(self, p: Parser) -> bool:
         return self.steps[0].starts(p)
 
     def read(self, p: Parser, draft: Draft) -> None:
         while self.starts(p):
-            for step in self.steps:
-                step.read(p, draft)
+            self.read_all(p, draft)
 
     def write(self, line: PrintedLine, op: Operation) -> None:
         first = next(s for s in self.steps if isinstance(s, OneOperand))
         for line.repeat in range(len(op.group(first.name))):
-            for step in self.steps:
-                step.write(line, op)
+            self.write_all(line, op)
         line.repeat = -1
-
-    def present(self, op: Operation) -> bool:
-        return any(s.present(op) for s in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,14 +403,10 @@ class OneOf(_Clauses):
     """Exactly one of the clauses."""
 
     def read(self, p: Parser, draft: Draft) -> None:
-        clause = next((c for c in self.clauses if c.starts(p)), self.clauses[-1])
-        for step in clause.steps:
-            step.read(p, draft)
+        next((c for c in self.clauses if c.starts(p)), self.clauses[-1]).read_all(p, draft)
 
     def write(self, line: PrintedLine, op: Operation) -> None:
-        clause = next((c for c in self.clauses if c.present(op)), self.clauses[-1])
-        for step in clause.steps:
-            step.write(line, op)
+        next((c for c in self.clauses if c.present(op)), self.clauses[-1]).write_all(line, op)
 
 
 @dataclass(frozen=True, slots=True)

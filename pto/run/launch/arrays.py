@@ -7,7 +7,7 @@ the kernel are copied back.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -189,20 +189,25 @@ def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[
         arrays = {n: a for n, a in arrays.items() if any(np.may_share_memory(a, o) for o in own)}
     out = [a.copy() if n in arrays else a for n, a in enumerate(args)]
     dense = [n for n, a in arrays.items() if a.flags.c_contiguous]
-    dense = sorted((n for n in dense if args[n].nbytes), key=lambda n: args[n].ctypes.data)
-    start = end = 0
-    groups: list[list[int]] = []
-    for n in dense:
-        start = args[n].ctypes.data
-        if start >= end:
-            groups.append([])
-        groups[-1].append(n)
-        end = max(end, start + args[n].nbytes)
-    for group in (g for g in groups if len(g) > 1):
-        low = args[group[0]].ctypes.data
-        room = np.empty(max(args[n].ctypes.data + args[n].nbytes for n in group) - low, np.uint8)
+    spans = {n: (args[n].ctypes.data, args[n].ctypes.data + args[n].nbytes) for n in dense}
+    for low, high in stretches(spans.values()):
+        group = [n for n, (start, end) in spans.items() if low <= start < high and start < end]
+        if len(group) < 2:
+            continue
+        room = np.empty(high - low, np.uint8)
         for n in group:
             given = args[n]
             out[n] = np.ndarray(given.shape, given.dtype, room, given.ctypes.data - low)
             out[n][...] = given
+    return out
+
+
+def stretches(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of addresses with those that overlap joined, in order, without empty ones."""
+    out: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        if out and low < out[-1][1]:
+            out[-1] = out[-1][0], max(high, out[-1][1])
+        elif high > low:
+            out.append((low, high))
     return out
