@@ -58,15 +58,14 @@ def _matched(form: CallForm, call: RecordedCall, profile: str) -> BoundCall | st
     assigned = _assign(form.row, wanted, rest)
     if assigned is None:
         return f"{form.name} takes {' '.join('/'.join(a.names) or '_' for a in form.arguments)}"
-    operands: dict[str, list[tuple[Passed | None, int]]] = {}
+    operands: dict[str, list[Passed]] = {}
     for argument, given in assigned:
         for name in argument.names:
             attr = form.row.attr(name)
             if attr is not None and name not in form.row.operand_names:
                 attrs[name] = _dynamic(attr, given[0] if given else None, argument)
             elif given or argument.default is not None:
-                many: list[tuple[Passed | None, int]] = [(g, 0) for g in given]
-                operands[name] = many or [(None, argument.default or 0)]
+                operands[name] = given or [Passed(INTEGER, number=argument.default)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
     return counted(shaped(BoundCall(form.row, ordered, attrs), profile), profile)
 
@@ -208,20 +207,19 @@ def _takes(operand: Operand, given: Passed) -> bool:
     return given.tag in (INTEGER, FLOAT) and kind in numeric
 
 
-def scalar_of(bound: BoundCall, operand: str, given: Passed | None) -> Scalar:
+def scalar_of(bound: BoundCall, operand: str, given: Passed) -> Scalar:
     """The type of a scalar operand: C++ converts it to the element type of its tile."""
     spec = next(o for o in bound.row.operands if o.name == operand)
     if spec.kind == "index":
         return INDEX
     if spec.kind in ("i64", "i32"):
         return scalar_type(dtype(spec.kind))
-    passed = {name: bound.passed(name) for name in bound.operands}
-    tiles = {n: p.type for n, p in passed.items() if p and isinstance(p.type, TileBuf)}
+    tiles = {n: p.type for n, (p, *_) in bound.operands.items() if isinstance(p.type, TileBuf)}
     sources = [t for o in bound.row.operands if o.role == "in" and (t := tiles.get(o.name))]
     targets = [
         t for o in bound.row.operands if o.role not in ("in", "tmp") and (t := tiles.get(o.name))
     ]
-    own = element(given.element) if given is not None and given.element else None
+    own = element(given.element)
     wants_float = spec.kind == "float" or operand == "deqScale"
     if wants_float or not (sources or targets):
         return scalar_type(dtype("f32") if wants_float else own or dtype("i64"))

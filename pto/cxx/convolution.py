@@ -23,14 +23,13 @@ from pto.isa.tile.img2col import CONVOLUTION_STATE, IMG2COL
 from pto.isa.tile.move import LOAD, MOVE, STORE
 from pto.isa.tile.rearrange import TRANSPOSE
 
-Operands = dict[str, list[tuple[Passed | None, int]]]
 _FILTERS = ("FRACTAL_Z", "FRACTAL_Z_3D")
 _PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
 
 
 def shaped(bound: BoundCall, profile: str) -> BoundCall:
     """A call with convolution tiles, converted; any other call unchanged."""
-    given = {name: each for name in bound.operands if (each := bound.passed(name)) is not None}
+    given = {name: each for name, (each, *_) in bound.operands.items()}
     tiles = {name: each for name, each in given.items() if each.conv is not None}
     if not tiles:
         return bound
@@ -120,9 +119,8 @@ def _turned(bound: BoundCall, src: Passed, dst: Passed, profile: str) -> BoundCa
     attrs, count = _sizes(src, have, dst), prod(_conv(src).shape)
     if "g" in have and "room" in attrs and profile != "cpu":  # TTrans.hpp: equal distances
         attrs["pitch"], count = attrs["room"], count // have["n"] * into["room"]
-    operands: Operands = {**bound.operands}
-    operands |= {"src": [(_line(src, count), 0)], "dst": [(_line(dst), 0)]}
-    return BoundCall(TURN, operands, attrs)
+    turned = {"src": [_line(src, count)], "dst": [_line(dst)]}
+    return BoundCall(TURN, bound.operands | turned, attrs)
 
 
 def _transferred(bound: BoundCall, given: dict[str, Passed]) -> BoundCall:
@@ -146,8 +144,7 @@ def _transferred(bound: BoundCall, given: dict[str, Passed]) -> BoundCall:
     else:
         view, sizes = _plain(view), dict(zip(axes, shape[-len(axes) :], strict=True))
     attrs = _sizes(src, sizes, dst)
-    operands: Operands = {"src": [(view, 0)], "dst": [(_line(tile), 0)]}
-    return BoundCall(LOAD_IN_ORDER, operands, attrs)
+    return BoundCall(LOAD_IN_ORDER, {"src": [view], "dst": [_line(tile)]}, attrs)
 
 
 def _plain(view: Passed) -> Passed:

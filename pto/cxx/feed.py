@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pto.core.dtypes import dtype
+from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
@@ -25,13 +25,14 @@ from pto.ir.builder import INDEX, scalar_type
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Vector, View
+from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Type, Vector, View
 from pto.isa.tile.debug import GET_ELEMENT
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import located
 from pto.target.facts import Profile
+from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
     from pto.run.watch.events import Tap
@@ -50,8 +51,19 @@ _SIMULATED = (
 )  # not in the table of cpu, but in the C++ simulator library
 # Layouts and scratch that PTOAS rejects; the C++ library has its own asserts.
 _ASSERTED = ("PTO-L022", "PTO-S040")
-_MOVING = ("queue", "counts")  # operands that differ between executions
+_MOVING = (r.QUEUE, r.NUMBERS)  # operands that differ between executions
 _KEPT = 1 << 15  # cached records of an agent
+
+
+Maker = Callable[["AgentState", Sequence[int]], Any]  # an operand of the values of a record
+
+
+def _pointer(operand: r.Passed, space: Space, kind: DType) -> Maker:
+    return lambda state, values: state.pointer(space, kind, values[operand.at])
+
+
+def _number(operand: r.Passed, type: Scalar) -> Maker:
+    return lambda state, values: s.scalar_value(type, r.number_of(operand, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +71,10 @@ class Plan:
     """How the records of one call site become operands; computed once per site."""
 
     site: s.Site | s.ProgramSite
-    makers: tuple[tuple[Any, ...], ...]  # (kind, place among the values, ...), one an operand
-    binds: int | None  # index of the value that names a tile to bind
-    makes: int | None  # index of the value that names a new queue
+    makers: Sequence[Maker]  # one an operand
+    binds: int | None = None  # index of the value that names a tile to bind
+    makes: int | None = None  # index of the value that names a new queue
+    moves: bool = False  # some operands differ between executions of one record
 
 
 class BuildSide:
@@ -155,7 +168,9 @@ class BuildSide:
                 call = r.read(words, self.build)
                 if call.name == r.PROGRAM:
                     self.late[key] = (0,)
-                    return Plan(*called(self.sites, self.build, call, values), None, None)
+                    site = called(self.sites, self.build, call, values)
+                    given = zip(site.parameters, call.operands[3:], strict=True)
+                    return Plan(site, [_argument(site, *each) for each in given])
                 found = self.calls[key] = (call, b.bind(call, self.profile.name))
                 self.late[key] = (0,) if call.name == "TPIPE" else found[1].late
             return self._make(*found, values, where, state)
@@ -174,57 +189,81 @@ class BuildSide:
             return _queue(self, call, values, where)
         attrs = b.settled(bound.attrs, values)
         operands: dict[str, s.Given | list[s.Given]] = {}
-        makers: list[tuple[Any, ...]] = []
-        binds = None
+        makers: list[Maker] = []
         variadic = {o.name for o in bound.row.operands if o.variadic}
         for name, given in bound.operands.items():
-            made = [self._given(bound, name, each, number, values, state) for each, number in given]
+            made = [self._given(bound, name, each, values, state) for each in given]
             makers += [m for _, m in made]
             types = [g for g, _ in made]
             operands[name] = types if name in variadic else types[0]
-            body = bound.row.body
-            if getattr(body, "binds", "") == name and given[0][0] is not None:
-                binds = given[0][0].at
         site = self.sites.make(bound.row, operands, attrs, where)
-        return Plan(site, tuple(makers), binds, None)
+        popped = bound.passed(getattr(bound.row.body, "binds", ""))
+        binds = None if popped is None else popped.at
+        moves = any(each.tag in _MOVING for given in bound.operands.values() for each in given)
+        return Plan(site, makers, binds, moves=moves)
 
     def _given(
         self,
         bound: b.BoundCall,
         name: str,
-        operand: r.Passed | None,
-        number: int,
+        operand: r.Passed,
         values: Sequence[int],
         state: AgentState,
-    ) -> tuple[s.Given, tuple[Any, ...]]:
+    ) -> tuple[s.Given, Maker]:
         """An operand of a site, and how its value is made of a record."""
-        if operand is not None and isinstance(operand.type, TileBuf):
-            return s.Given(operand.type), ("tile", operand.at, operand.type.tile)
-        if operand is not None and isinstance(operand.type, View):
-            shape = operand.type.shape
-            kind = r.element(operand.element)
-            layout = r.global_layout(operand.facts)
-            how = (*operand.widen, operand.paired)
-            return s.Given(operand.type), ("view", operand.at, kind, shape, layout, how)
-        if operand is not None and operand.tag == r.QUEUE:
-            maker = state.queues[values[operand.at]][1]
+        type, at = operand.type, operand.at
+        if isinstance(type, TileBuf):
+            tile = type.tile
+            return s.Given(type), lambda state, values: state.tile(tile, values[at])
+        if isinstance(type, View):
+            return s.Given(type), _view(operand, type)
+        if operand.tag == r.QUEUE:
+            maker = state.queues[values[at]][1]
             by = "" if maker is None or maker.maker is None else maker.maker.name
-            return s.Given(PipeHandle(by), maker=maker), ("queue", operand.at)
-        if operand is not None and operand.tag == r.POINTER:
+            given = s.Given(PipeHandle(by), maker=maker)
+            return given, lambda state, values: state.queues[values[at]][0]
+        if operand.tag == r.POINTER:
             spec = next(o for o in bound.row.operands if o.name == name)
             space = memory_space(spec.kind.split()[0])
-            return s.Given(Ptr(scalar_type(_BYTE), space)), ("pointer", operand.at, space, _BYTE)
-        if operand is not None and operand.tag == r.NUMBERS:
-            return s.Given(_COUNTS), ("counts", operand.at)
-        type = b.scalar_of(bound, name, operand)
-        first = number if operand is None else r.number_of(operand, _word(values, operand))
-        if operand is None or operand.number is not None:
-            return s.Given(type, first), ("constant", s.scalar_value(type, first))
-        return s.Given(type, _plain(type, first)), ("number", operand.at, type, operand)
+            return s.Given(Ptr(scalar_type(_BYTE), space)), _pointer(operand, space, _BYTE)
+        if operand.tag == r.NUMBERS:
+            return s.Given(_COUNTS), lambda _, values: n.bytes_at(values[at], 8).view(np.int16)
+        kind = b.scalar_of(bound, name, operand)
+        first = r.number_of(operand, values)
+        if operand.number is None:
+            return s.Given(kind, _plain(kind, first)), _number(operand, kind)
+        value = s.scalar_value(kind, first)
+        return s.Given(kind, first), lambda state, values: value
 
 
-def _word(values: Sequence[int], operand: r.Passed) -> int:
-    return 0 if operand.number is not None else values[operand.at]
+def _argument(site: s.ProgramSite, type: Type, operand: r.Passed) -> Maker:
+    if isinstance(type, Ptr) and isinstance(type.elem, Scalar) and type.elem.dtype:
+        return _pointer(operand, type.space, type.elem.dtype)
+    if isinstance(type, Scalar):
+        return _number(operand, type)
+    raise fail("PTO-U249", f"@{name_of(site.op)}: C++ has no argument of type {type.kind}")
+
+
+def _view(operand: r.Passed, type: View) -> Maker:
+    kind, layout = r.element(operand.element), r.global_layout(operand.facts)
+    assert kind is not None
+    shape = tuple(size or 0 for size in type.shape)
+    at, paired, (axis, wider) = operand.at, operand.paired, operand.widen
+
+    def make(state: AgentState, values: Sequence[int]) -> GlobalTensor:
+        key = (kind.name, shape, layout.name, paired, *values[at : at + 6])
+        found = state.made.get(key)
+        if found is None:
+            memory, offset = state.memory.find(values[at])
+            strides = list(values[at + 1 : at + 6])
+            strides[axis] = max(0, strides[axis] + wider)  # not used for a single line
+            if paired is not None:
+                strides = [n if i == paired else n // 2 for i, n in enumerate(strides)]
+            found = GlobalTensor.of(memory, offset, kind, shape, strides, layout)
+            state.made[key] = found
+        return found
+
+    return make
 
 
 def _plain(type: Scalar, number: int | float) -> int | float:
@@ -249,18 +288,18 @@ def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int], where: 
     buffers = {1: [to_vector], 2: [to_cube], 3: [to_vector, to_cube]}[mask]
     names = ("local_addr", "peer_local_addr")
     operands: dict[str, s.Given | list[s.Given]] = {}
-    makers: list[tuple[Any, ...]] = []
+    makers: list[Maker] = []
     through_global = side.profile.sync.queue_slots == "gm" or facts.loc > 4
     if through_global and values[gm.at]:
         attrs["local_slot_num"] = Int(facts.blayout, i32)
         operands["gm_addr"] = s.Given(Ptr(i8))
-        makers.append(("pointer", gm.at, Space.GM, _BYTE))
+        makers.append(_pointer(gm, Space.GM, _BYTE))
     for name, operand in zip(names, buffers, strict=False):
         operands[name] = s.Given(i64, values[operand.at])
-        makers.append(("number", operand.at, i64, operand))
+        makers.append(_number(operand, i64))
     row = GLOBAL_QUEUE if "gm_addr" in operands else LOCAL_QUEUE
     site = side.sites.make(row, operands, attrs, where, [PipeHandle()])
-    return Plan(site, tuple(makers), None, pipe.at)
+    return Plan(site, makers, makes=pipe.at)
 
 
 class AgentState:
@@ -272,7 +311,7 @@ class AgentState:
         self.memory = memory
         self.places = s.TileSlots(core)
         self.queues: dict[int, tuple[Any, Any]] = {}
-        self._made: dict[Any, Any] = {}
+        self.made: dict[Any, Any] = {}  # tiles and tensors
         self._ready: dict[tuple[int, ...], s.Fed] = {}  # cached records
 
     def records(
@@ -311,7 +350,7 @@ class AgentState:
             late = self.side.late[key]
             self.side.plans[(*key, *(values[n] for n in late))] = plan
         fed = plan.site, self._values(plan, values), self._then(plan, values)
-        if fed[2] is None and not any(maker[0] in _MOVING for maker in plan.makers):
+        if fed[2] is None and not plan.moves:
             if len(self._ready) >= _KEPT:
                 self._ready.clear()
             self._ready[record] = fed
@@ -319,7 +358,7 @@ class AgentState:
 
     def _values(self, plan: Plan, values: Sequence[int]) -> list[Any]:
         try:
-            return [self._value(maker, values) for maker in plan.makers]
+            return [maker(self, values) for maker in plan.makers]
         except PtoError as error:
             raise located(error, plan.site.op) from None
 
@@ -345,46 +384,18 @@ class AgentState:
 
     def forget(self, kind: str = "") -> None:
         """Discard tiles that a queue has moved, or all cached values if memory has changed."""
-        self._made = {k: v for k, v in self._made.items() if kind and k[0] != kind}
+        self.made = {k: v for k, v in self.made.items() if kind and k[0] != kind}
         self._ready.clear()
 
-    def _value(self, maker: tuple[Any, ...], values: Sequence[int]) -> Any:
-        kind = maker[0]
-        if kind == "tile":
-            return self._tile(maker[2], values[maker[1]])
-        if kind == "view":
-            _, at, elem, shape, layout, (axis, wider, paired) = maker
-            key = (elem.name, shape, layout.name, paired, *values[at : at + 6])
-            found = self._made.get(key)
-            if found is None:
-                memory, offset = self.memory.find(values[at])
-                strides = list(values[at + 1 : at + 6])
-                strides[axis] = max(0, strides[axis] + wider)  # not used for a single line
-                if paired is not None:
-                    strides = [n if i == paired else n // 2 for i, n in enumerate(strides)]
-                found = GlobalTensor.of(memory, offset, elem, shape, strides, layout)
-                self._made[key] = found
-            return found
-        if kind == "constant":
-            return maker[1]
-        if kind == "counts":
-            return n.bytes_at(values[maker[1]], 8).view(np.int16)
-        if kind == "queue":
-            return self.queues[values[maker[1]]][0]
-        if kind == "pointer":
-            if maker[2] is not Space.GM:
-                return Pointer(*self._place(maker[2], values[maker[1]]), maker[3])
-            memory, offset = self.memory.find(values[maker[1]])
-            return Pointer(memory, offset, maker[3])
-        _, at, type, operand = maker
-        return s.scalar_value(type, r.number_of(operand, values[at]))
+    def pointer(self, space: Space, kind: DType, place: int) -> Pointer:
+        found = self.memory.find(place) if space is Space.GM else self._place(space, place)
+        return Pointer(*found, kind)
 
-    def _tile(self, type: Any, place: int) -> Tile:
+    def tile(self, type: TileType, place: int) -> Tile:
         key = ("tile", type, place)
-        found = self._made.get(key)
+        found = self.made.get(key)
         if found is None:
-            found = Tile(type, *self._place(type.space, place))
-            self._made[key] = found
+            found = self.made[key] = Tile(type, *self._place(type.space, place))
         return found
 
     def _place(self, space: Space, place: int) -> tuple[Memory, int]:

@@ -11,14 +11,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from pto.core.errors import PtoError, fail
+from pto.core.errors import PtoError
 from pto.cxx.export.places import parameter_type
 from pto.cxx.native import NativeBuild
 from pto.cxx.records import RecordedCall
 from pto.ir.text.parser import parse, read_source
-from pto.isa.row.types import Ptr, Scalar
 from pto.run.sites import ProgramSite, Sites
 from pto.verify.functions import is_defined, name_of
 
@@ -46,19 +44,10 @@ def translate(path: Path) -> str:
 
 def called(
     sites: Sites, build: NativeBuild, call: RecordedCall, values: Sequence[int]
-) -> tuple[ProgramSite, tuple[tuple[Any, ...], ...]]:
-    """The function that a record calls (text, file, name), and how its arguments are made."""
+) -> ProgramSite:
+    """The function that a record calls: its first operands are the text, a file and a name."""
     text, file, name = (build.string(values[operand.at]) for operand in call.operands[:3])
-    site = ProgramSite(sites, parse(text, file), name)
-    makers: list[tuple[Any, ...]] = []
-    for type, operand in zip(site.parameters, call.operands[3:], strict=True):
-        if isinstance(type, Ptr) and isinstance(type.elem, Scalar) and type.elem.dtype:
-            makers.append(("pointer", operand.at, type.space, type.elem.dtype))
-        elif isinstance(type, Scalar):
-            makers.append(("number", operand.at, type, operand))
-        else:
-            raise fail("PTO-U249", f"@{name}: C++ has no argument of type {type.kind}")
-    return site, tuple(makers)
+    return ProgramSite(sites, parse(text, file), name)
 
 
 def main() -> int:

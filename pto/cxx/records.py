@@ -71,12 +71,12 @@ class Passed:
     """One argument of a call: its kind, type, and the index of its values in the record."""
 
     tag: int
-    type: Type | None  # of a tile or tensor
-    element: str  # of a number or pointer
-    facts: Any
-    at: int  # among the values
+    at: int = 0  # among the values
+    type: Type | None = None  # of a tile or tensor
+    element: str = ""  # of a number or pointer
+    facts: Any = None
     word: tuple[str, int] | None = None  # of an enumerator: its type and number
-    number: int | None = None  # of a literal, or an element of an array
+    number: int | None = None  # of a literal, an element of an array, or a default
     widen: tuple[int, int] = (0, 0)  # of a tensor: add to the stride of this dimension
     paired: int | None = None  # of a packed tensor: the dimension counted in single values
     conv: Conv | None = None  # of a convolution tile
@@ -95,7 +95,7 @@ class RecordedCall:
 
 @cache
 def element(name: str) -> DType | None:
-    return None if name in ("none", "?", "f64") else dtype(name)
+    return None if name in ("", "none", "?", "f64") else dtype(name)
 
 
 def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
@@ -150,7 +150,7 @@ def read(words: Sequence[int], tables: Tables) -> RecordedCall:
     while at < len(words):
         if words[at] == GROUP:  # its root and tensors are the last arguments
             count -= 1
-            group.append(Passed(INTEGER, None, "i32", None, place, number=words[at + 2]))
+            group.append(Passed(INTEGER, place, element="i32", number=words[at + 2]))
             group += [
                 _operand(words, at + 3 + 7 * n, place + 6 * n, tables)[0][0]
                 for n in range(words[at + 1])
@@ -173,29 +173,26 @@ def _operand(
         facts = tables.facts(words[at + 1])
         name = tables.string(facts.element)
         type = tile_type(facts, name, (words[at + 2], words[at + 3]))
-        return [Passed(tag, type, name, facts, place)], 4, 1
+        return [Passed(tag, place, type, name, facts)], 4, 1
     if tag == TENSOR:
         facts = tables.facts(words[at + 1])
         name, kind = tables.string(facts.element), element(tables.string(facts.element))
         if kind is None:
             raise fail("PTO-T001", f"a tensor of {name} is not known")
         view = View(tuple(words[at + 2 : at + 7]), scalar_type(kind), True)
-        return [Passed(tag, view, name, facts, place)], 7, 6
+        return [Passed(tag, place, view, name, facts)], 7, 6
     if tag == ENUM:
         enum, _ = tables.enum(words[at + 1])
-        return [Passed(tag, None, "", None, place, (enum, words[at + 2]))], 3, 0
+        return [Passed(tag, place, word=(enum, words[at + 2]))], 3, 0
     if tag == LITERAL:
-        return [Passed(tag, None, "", None, place, number=words[at + 2])], 3, 0
+        return [Passed(tag, place, number=words[at + 2])], 3, 0
     if tag == NUMBERS:
         many = words[at + 1]
         numbers = words[at + 2 : at + 2 + many]
         if not many:
-            return [Passed(tag, None, "", None, place)], 2, 1  # the output of counts
-        return (
-            [Passed(INTEGER, None, "u32", None, place, number=n) for n in numbers],
-            2 + many,
-            0,
-        )
+            return [Passed(tag, place)], 2, 1  # the output of counts
+        made = [Passed(INTEGER, place, element="u32", number=n) for n in numbers]
+        return made, 2 + many, 0
     if tag == CONV:
         facts = tables.facts(words[at + 1])
         name, shape = tables.string(facts.element), tuple(words[at + 2 : at + 2 + facts.cols])
@@ -203,17 +200,15 @@ def _operand(
             kind = element(name)
             shape += (C0_SIZE_BYTE // (kind.itemsize if kind else 1),)
         conv = Conv(shape, tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
-        return [Passed(TILE, _flat(facts, name, shape), name, facts, place, conv=conv)], 28, 1
+        return [Passed(TILE, place, _flat(facts, name, shape), name, facts, conv=conv)], 28, 1
     if tag == QUEUE:
-        return [Passed(tag, PipeHandle(), "", tables.facts(words[at + 1]), place)], 2, 1
+        return [Passed(tag, place, PipeHandle(), facts=tables.facts(words[at + 1]))], 2, 1
     name = tables.string(words[at + 1]) if words[at + 1] else ""
-    return [Passed(tag, None, name, None, place)], 2, 1
+    return [Passed(tag, place, element=name)], 2, 1
 
 
-def number_of(operand: Passed, word: int) -> int | float:
-    """The number in a word of values."""
-    if operand.number is not None:
-        return operand.number // operand.share
-    if operand.tag == FLOAT:
-        return float(np.int64(word).view(np.float64))
-    return word // operand.share
+def number_of(operand: Passed, values: Sequence[int]) -> int | float:
+    """The number that an argument is in a record with these values."""
+    if operand.tag == FLOAT and operand.number is None:
+        return float(np.int64(values[operand.at]).view(np.float64))
+    return (values[operand.at] if operand.number is None else operand.number) // operand.share

@@ -44,7 +44,7 @@ class BoundCall:
     """A call bound to an instruction: its row, the arguments by operand, and the attributes."""
 
     row: Instr
-    operands: dict[str, list[tuple[Passed | None, int]]]  # None: a constant
+    operands: dict[str, list[Passed]]
     attrs: dict[str, Attribute]
 
     @property
@@ -53,12 +53,11 @@ class BoundCall:
         return tuple(a.at for a in self.attrs.values() if isinstance(a, Late))
 
     def passed(self, name: str) -> Passed | None:
-        """The first argument for an operand; None if there is none or it is a constant."""
-        given = self.operands.get(name)
-        return given[0][0] if given else None
+        """The first argument for an operand, if there is one."""
+        return next(iter(self.operands.get(name, ())), None)
 
     def set(self, name: str, passed: Passed) -> None:
-        self.operands[name] = [(passed, 0)]
+        self.operands[name] = [passed]
 
     def tile(self, name: str) -> TileType | None:
         """The type of the tile that is passed for an operand."""
@@ -87,23 +86,21 @@ def with_tile(passed: Passed, tile: TileType) -> Passed:
 def counted(bound: BoundCall, profile: str) -> BoundCall:
     """A call with the sizes that the C++ headers use."""
     if bound.row.family.section == "comm":
-        return _staged(bound)
-    ways = (way for families, way in _WAYS if bound.row.family in families)
-    return next(ways, _as_it_is)(bound, profile)
-
-
-def _as_it_is(bound: BoundCall, profile: str) -> BoundCall:
+        _staged(bound)
+    for families, fit in _WAYS:
+        if bound.row.family in families:
+            fit(bound, profile)
     return bound
 
 
-def _transferred(bound: BoundCall, profile: str) -> BoundCall:
+def _transferred(bound: BoundCall, profile: str) -> None:
     """Transfers with different sizes of tensor and valid region.
 
     Headers assert equal sizes only in debug builds. Otherwise the tensor gives the number of lines
     and the valid region their length; on a2a3 the gap between lines is kept, elsewhere their
     distance: decisions_isa.md.
     """
-    bound = _paired(bound, profile)
+    _paired(bound, profile)
     moved = ((name, bound.passed(name)) for name in bound.operands if name != "fp")
     names = {type(each.type): name for name, each in moved if each is not None}
     tile, view = (bound.passed(names.get(kind, "")) for kind in (TileBuf, View))
@@ -111,7 +108,6 @@ def _transferred(bound: BoundCall, profile: str) -> BoundCall:
     if fitted is not None:
         bound.set(names[TileBuf], fitted[0])
         bound.set(names[View], fitted[1])
-    return bound
 
 
 def packed(operand: Passed, scaled: str = "") -> Passed:
@@ -135,12 +131,12 @@ def packed(operand: Passed, scaled: str = "") -> Passed:
     return with_tile(operand, replace(own, rows=shape[0], cols=shape[1]))
 
 
-def _scratched(bound: BoundCall, profile: str) -> BoundCall:
+def _scratched(bound: BoundCall, profile: str) -> None:
     """Scratch tiles as bytes: these headers accept any element type for them."""
     like = bound.passed("src" if "src" in bound.operands else "src0")
     kind = None if like is None else like.type
     if not isinstance(kind, TileBuf):
-        return bound
+        return
     for operand in bound.row.operands:
         given, own, wanted = bound.passed(operand.name), bound.tile(operand.name), kind.tile
         if operand.role != "tmp" or given is None or own is None:
@@ -150,10 +146,9 @@ def _scratched(bound: BoundCall, profile: str) -> BoundCall:
         lines = [n * own.itemsize // wanted.itemsize for n in (own.cols, own.valid[1] or 0)]
         tile = replace(own, dtype=wanted.dtype, cols=lines[0], valid=(own.valid[0], lines[1]))
         bound.set(operand.name, replace(given, type=TileBuf(kind.elem, tile)))
-    return bound
 
 
-def _multiplied(bound: BoundCall, profile: str) -> BoundCall:
+def _multiplied(bound: BoundCall, profile: str) -> None:
     """A matmul takes its size from its operands; the valid region of the result is ignored."""
     for name in ("lhs", "rhs", "a", "b") if bound.row.family is MATMUL else ():
         factor = bound.passed(name)
@@ -165,13 +160,12 @@ def _multiplied(bound: BoundCall, profile: str) -> BoundCall:
     left = next((tiles[n] for n in ("lhs", "a") if n in tiles), None)
     right = next((tiles[n] for n in ("rhs", "b") if n in tiles), None)
     if left is None or right is None:
-        return bound
+        return
     size = (left.valid[0] or 0, right.valid[1] or 0)
     for name in ("dst", "acc_in", "c_in"):
         own = tiles.get(name)
         if own is not None and size[0] <= own.rows and size[1] <= own.cols:
             bound.set_tile(name, replace(own, valid=size))
-    return bound
 
 
 def _scales_of(bound: BoundCall, name: str, was: TileType | None) -> None:
@@ -196,27 +190,26 @@ def _exchanged(bound: BoundCall, profile: str) -> None:
         bound.set_tile("dst", replace(own, compact=Compact.NORMAL))
 
 
-def _exponents(bound: BoundCall, profile: str) -> BoundCall:
+def _exponents(bound: BoundCall, profile: str) -> None:
     """On a5 exponents in one line become a boxed matrix of scales with rows as long as those of
     dst."""
-    bound = _turned(bound)
+    _turned(bound)
     _exchanged(bound, profile)
     if profile != "a5":
-        return bound
+        return
     line, boxes = bound.tile("src"), bound.tile("dst")
     if line is None or boxes is None:
-        return bound
+        return
     rows, cols = _valid(boxes)
     flat = line.role is Role.VEC and line.rows == 1 and line.layout.name == "ND"
     if not flat or boxes.layout.name != "ZZ" or boxes.layout.fractal != FRACTAL_MX or rows < 2:
-        return bound
+        return
     whole = min(-(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows)  # the rest of the last box is zero
     bound.set_tile("src", replace(line, rows=whole, cols=cols, valid=(whole, cols)))
     bound.set_tile("dst", replace(boxes, valid=(whole, cols)))
-    return bound
 
 
-def _paired(bound: BoundCall, profile: str) -> BoundCall:
+def _paired(bound: BoundCall, profile: str) -> None:
     """Tensors and plain tiles of packed values count single values in C++, bytes here."""
     for name in bound.operands:
         each, own = bound.passed(name), bound.tile(name)
@@ -235,49 +228,46 @@ def _paired(bound: BoundCall, profile: str) -> BoundCall:
             valid = (-(-rows // tall), -(-cols // wide))
             made = replace(own, rows=own.rows // tall, cols=own.cols // wide, valid=valid)
             bound.set_tile(name, made)
-    return bound
 
 
-def _turned(bound: BoundCall) -> BoundCall:
+def _turned(bound: BoundCall) -> None:
     """Boxes of packed values: two values of a row share a byte in row-major boxes, else two of a
     column. C++ indices count values, here bytes; for one element in UB they are bytes already
     (a5/TExtract.hpp, TExtractVecToVecNZScalarImpl)."""
     src, dst, own = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
     if src is None or dst is None or src.facts is None or dst.facts is None:
-        return bound
+        return
     kind = element(src.element)
     if kind is None or not kind.is_packed or not src.facts.slayout or not dst.facts.slayout:
-        return bound
+        return
     if own is not None and own.role is Role.VEC and own.valid == (1, 1):
-        return bound
+        return
     across = "indexCol" if src.facts.slayout == 1 else "indexRow"
     for name in (across, f"{across}1"):
-        each, number = bound.operands.get(name, [(None, 0)])[0]
+        each = bound.passed(name)
         if each is not None:
-            bound.operands[name] = [(replace(each, share=2), number)]
+            bound.set(name, replace(each, share=2))
     if src.facts.slayout != dst.facts.slayout and bound.row.attr("turnPairs") is not None:
         bound.attrs["turnPairs"] = Bool(True)
-    return bound
 
 
 def _pairs_along(bound: BoundCall, view: Passed) -> int:
     """The dimension along which two values share a byte: as in a plain tile, else by layout."""
-    for (each, _), *_ in bound.operands.values():
-        if each is not None and isinstance(each.type, TileBuf) and not each.facts.slayout:
+    for each, *_ in bound.operands.values():
+        if isinstance(each.type, TileBuf) and not each.facts.slayout:
             return 3 if each.facts.blayout else 4
     return 3 if GLOBAL[view.facts.layout] == "DN" else 4
 
 
-def _padded(bound: BoundCall, profile: str) -> BoundCall:
+def _padded(bound: BoundCall, profile: str) -> None:
     """A tile without a pad value is padded with zeros."""
     tiles = bound.tiles()
     if "dst" in tiles and tiles["dst"].pad.name == "null":
         for name, tile in tiles.items():
             bound.set_tile(name, replace(tile, pad=pad("zero")))
-    return bound
 
 
-def _staged(bound: BoundCall) -> BoundCall:
+def _staged(bound: BoundCall) -> None:
     """A staging tile with a dynamic valid region may be smaller at the end of the transfer."""
     for name, tile in bound.tiles().items():
         each = bound.passed(name)
@@ -285,7 +275,6 @@ def _staged(bound: BoundCall) -> BoundCall:
             sizes = zip(_valid(tile), each.facts.more[:2], strict=True)
             rows, cols = (1 if dynamic and size else size for size, dynamic in sizes)
             bound.set_tile(name, replace(tile, valid=(rows, cols)))
-    return bound
 
 
 def _valid(tile: TileType) -> tuple[int, int]:
@@ -337,23 +326,22 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     return with_tile(tile, seen), new_view
 
 
-def _inserted(bound: BoundCall, profile: str) -> BoundCall:
+def _inserted(bound: BoundCall, profile: str) -> None:
     """A vector tile of boxes into a mat tile that is declared row-major.
 
     The header of a5 copies strips of src as they are, and takes dst's columns for the rows between
     two strips: dst is written as boxes by columns, whatever its type says (a5/TInsert.hpp,
     TInsertVecToMatImpl).
     """
-    bound = _turned(bound)
+    _turned(bound)
     _exchanged(bound, profile)
     src, dst = bound.tile("src"), bound.tile("dst")
     if profile != "a5" or bound.row.body is not INSERT or src is None or dst is None:
-        return bound
+        return
     by_rows = dst.layout.blayout is BLayout.ROW_MAJOR
     if src.role is Role.VEC and dst.role is Role.MAT and src.layout.name == "NZ" and by_rows:
         layout, size = find_layout("NZ", src.layout.fractal), (dst.cols, dst.rows)
         bound.set_tile("dst", replace(dst, layout=layout, rows=size[0], cols=size[1], valid=size))
-    return bound
 
 
 def _boxed(
@@ -373,7 +361,7 @@ def _boxed(
     return made, replace(view, type=replace(view.type, shape=tuple(shape)))
 
 
-_WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[BoundCall, str], BoundCall]], ...]] = (
+_WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[BoundCall, str], None]], ...]] = (
     ((LOAD, STORE), _transferred),
     ((SELECT, BY_ROW), _scratched),
     ((MATMUL, GEMV), _multiplied),

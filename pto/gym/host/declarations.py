@@ -95,21 +95,19 @@ class DeclarationParser(ExpressionParser):
         is_scoped = self.accept("class", "struct")
         name = self.name() if self.token.kind == "name" else ""
         underlying = self.type() if self.accept(":") else _INT
-        previous: s.Expr | None = None
-        self.expect("{")
-        while not self.accept("}"):
+        following: s.Expr | None = None
+
+        def enumerator() -> None:
+            nonlocal following
             at, item = self.token, self.name()
-            if self.accept("="):
-                previous = self.expression()
-            elif previous is None:
-                previous = s.LiteralExpr(at, 0)
-            else:
-                previous = s.Binary(at, "+", previous, s.LiteralExpr(at, 1))
-            self.out.constants[f"{name}::{item}"] = previous
+            own = self.expression() if self.accept("=") else following or s.LiteralExpr(at, 0)
+            following = s.Binary(at, "+", own, s.LiteralExpr(at, 1))
+            self.out.constants[f"{name}::{item}"] = own
             if not is_scoped:
-                self.out.constants[item] = previous
-            if not self.is_at("}"):
-                self.expect(",")
+                self.out.constants[item] = own
+
+        self.expect("{")
+        self.listed("}", enumerator)
         self.aliases[self.name() if is_typedef else name] = underlying
 
     def _struct(self, is_typedef: bool) -> None:
@@ -175,26 +173,22 @@ class DeclarationParser(ExpressionParser):
 
     def parameters(self) -> tuple[s.ParamDecl, ...]:
         self.expect("(")
-        found: list[s.ParamDecl] = []
-        while not self.accept(")"):
-            if not self.accept("..."):
-                found += self._parameter()
-            if not self.is_at(")"):
-                self.expect(",")
-        return tuple(found)
+        return tuple(each for each in self.listed(")", self._parameter) if each is not None)
 
-    def _parameter(self) -> list[s.ParamDecl]:
+    def _parameter(self) -> s.ParamDecl | None:
+        if self.accept("..."):
+            return None
         type_ = self.type()
         pointer = self._function_pointer()
         if pointer is not None:
-            return [s.ParamDecl(pointer, s.FUNCTION)]
+            return s.ParamDecl(pointer, s.FUNCTION)
         name = self.name() if self.token.kind == "name" else ""
         while self.is_at("["):
             self.skip_balanced()
             type_ = s.CType(f"{type_.name} *", target=type_)
         if self.accept("="):
             self.expression()
-        return [] if type_ == s.VOID else [s.ParamDecl(name, type_)]
+        return None if type_ == s.VOID else s.ParamDecl(name, type_)
 
     def _is_function_pointer(self) -> bool:
         return self.is_at("(") and self.peek().text == "*" and self.peek(2).kind == "name"

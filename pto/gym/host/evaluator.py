@@ -28,7 +28,6 @@ from pto.gym.host.values import (
     ElementRef,
     Env,
     FieldRef,
-    Link,
     LValue,
     Reference,
     Value,
@@ -76,7 +75,7 @@ class Evaluator:
     def call(
         self,
         function: Closure,
-        arguments: Sequence[Value | Variable],
+        arguments: Sequence[Value | LValue],
         at: s.CToken,
         types: Sequence[s.CType] = (),
     ) -> Value:
@@ -99,7 +98,7 @@ class Evaluator:
     def name(self, expr: s.NameExpr, scope: Env) -> Value:
         return self.cell(expr, scope).get()
 
-    def cell(self, expr: s.NameExpr, scope: Env) -> Variable:
+    def cell(self, expr: s.NameExpr, scope: Env) -> LValue:
         found = scope.find(expr.text)
         if found is None and "::" in expr.text:  # a namespace in front
             found = scope.find(expr.text.rpartition("::")[2])
@@ -161,7 +160,9 @@ class Evaluator:
             return unary(expr.op, value)
         if isinstance(value, Closure | Builtin):
             return value
-        return self.place(expr, scope).get()
+        if isinstance(value, Reference | CPointer):
+            return value.place.get()
+        raise cannot_follow(f"`*` of {described(value)}")
 
     def binary(self, expr: s.Binary, scope: Env) -> Value:
         left = self.evaluate(expr.left, scope)
@@ -254,7 +255,7 @@ class Evaluator:
             given = ", ".join(described(v) for v in values)
             raise cannot_follow(f"{callee.name} is called with ({given})", expr.loc) from None
 
-    def _arguments(self, callee: Closure, expr: s.CallExpr, scope: Env) -> list[Value | Variable]:
+    def _arguments(self, callee: Closure, expr: s.CallExpr, scope: Env) -> list[Value | LValue]:
         params = callee.definition.params
         if len(params) != len(expr.arguments):
             counts = f"{len(expr.arguments)} arguments for {len(params)} parameters"
@@ -262,12 +263,12 @@ class Evaluator:
         pairs = zip(params, expr.arguments, strict=True)
         return [self._argument(value, param.type, scope) for param, value in pairs]
 
-    def _argument(self, expr: s.Expr, type_: s.CType, scope: Env) -> Value | Variable:
+    def _argument(self, expr: s.Expr, type_: s.CType, scope: Env) -> Value | LValue:
         if not type_.is_reference:
             return initialisers.built(self, expr, type_, scope)
         if not isinstance(expr, s.NameExpr | s.MemberExpr | s.IndexExpr):  # a temporary
             return Variable(type_, initialisers.built(self, expr, type_, scope))
-        return reference_to(self.place(expr, scope))
+        return self.place(expr, scope)
 
     def kernel_call(self, expr: s.LaunchExpr, scope: Env) -> Value:
         kernel = self.kernels.get(expr.kernel)
@@ -290,17 +291,12 @@ class Evaluator:
         return None
 
 
-def reference_to(place: LValue) -> Variable:
-    """The variable itself, or a link to a field or an element."""
-    return place if isinstance(place, Variable) else Link(place)
-
-
 def resolved(type_: s.CType, scope: Env) -> s.CType:
     """The argument of a template parameter."""
     if type_.numpy is not None or type_.is_pointer:
         return type_
     bound = scope.find(f"typename {type_.name}")
-    return type_ if bound is None else bound.value
+    return type_ if bound is None else bound.get()
 
 
 def _pointed(value: Value) -> Value:

@@ -170,29 +170,23 @@ class ExpressionParser(TypeParser):
 
     def arguments(self) -> tuple[s.Expr, ...]:
         self.expect("(")
-        found: list[s.Expr] = []
-        while not self.accept(")"):
-            found.append(self.initialiser())
-            if not self.is_at(")"):
-                self.expect(",")
-        return tuple(found)
+        return tuple(self.listed(")", self.initialiser))
 
     def initialiser(self) -> s.Expr:
         return self.braces() if self.is_at("{") else self.expression()
 
     def braces(self) -> s.InitList:
         at = self.expect("{")
-        items: list[tuple[str, s.Expr]] = []
-        while not self.accept("}"):
-            designator = ""
-            if self.is_at(".") and self.peek().kind == "name" and self.peek(2).text in ("=", "{"):
-                self.take()
-                designator = self.name()
-                self.accept("=")
-            items.append((designator, self.initialiser()))
-            if not self.is_at("}"):
-                self.expect(",")
-        return s.InitList(at, tuple(items))
+        return s.InitList(at, tuple(self.listed("}", self._item)))
+
+    def _item(self) -> tuple[str, s.Expr]:
+        """A value in braces, and its designator if it has one."""
+        designator = ""
+        if self.is_at(".") and self.peek().kind == "name" and self.peek(2).text in ("=", "{"):
+            self.take()
+            designator = self.name()
+            self.accept("=")
+        return designator, self.initialiser()
 
     def _primary(self) -> s.Expr:
         token = self.token
@@ -203,15 +197,18 @@ class ExpressionParser(TypeParser):
         if token.kind == "char":
             return s.LiteralExpr(self.take(), ord(unescaped(token.text[1:-1]) or "\0"))
         if token.text == "(":
-            self.take()
-            inner = self.expression()
-            self.expect(")")
-            return inner
+            return self.parenthesised()
         if token.text == "[":
             return self.lambda_()
         if token.kind == "name" or token.text == "::":
             return self._named()
         raise self.unexpected("an expression")
+
+    def parenthesised(self) -> s.Expr:
+        self.expect("(")
+        inner = self.expression()
+        self.expect(")")
+        return inner
 
     def _string(self) -> str:
         parts: list[str] = []
@@ -228,10 +225,7 @@ class ExpressionParser(TypeParser):
             self.expect("<")
             type_ = self.type()
             self.expect(">")
-            self.expect("(")
-            operand = self.expression()
-            self.expect(")")
-            return s.Cast(token, type_, operand)
+            return s.Cast(token, type_, self.parenthesised())
         start = self.at
         type_ = self.try_type()
         if type_ is not None and self.is_at("(", "{"):

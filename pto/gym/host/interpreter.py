@@ -11,15 +11,15 @@ from typing import Any
 from pto.core.errors import Loc, PtoError
 from pto.gym.host import initialisers
 from pto.gym.host import syntax as s
-from pto.gym.host.evaluator import Evaluator, KernelCall, reference_to, resolved
+from pto.gym.host.evaluator import Evaluator, KernelCall, resolved
 from pto.gym.host.runtime import Runtime
 from pto.gym.host.values import (
     CArray,
     Closure,
     CPointer,
     Env,
+    LValue,
     Value,
-    Variable,
     cannot_follow,
     converted,
     described,
@@ -88,7 +88,7 @@ class Interpreter(Evaluator):
     def call(
         self,
         function: Closure,
-        arguments: Sequence[Value | Variable],
+        arguments: Sequence[Value | LValue],
         at: s.CToken,
         types: Sequence[s.CType] = (),
     ) -> Value:
@@ -102,7 +102,7 @@ class Interpreter(Evaluator):
         for name, type_ in zip(made.types, types, strict=False):
             scope.declare(f"typename {name}", s.AUTO, type_)
         for param, value in zip(made.params, arguments, strict=True):
-            if isinstance(value, Variable):
+            if isinstance(value, LValue):
                 scope.names[param.name] = value
             else:
                 scope.declare(param.name, param.type, converted(value, param.type))
@@ -132,7 +132,7 @@ class Interpreter(Evaluator):
             if type_.is_reference and isinstance(
                 stmt.init, s.NameExpr | s.MemberExpr | s.IndexExpr
             ):
-                scope.names[stmt.name] = reference_to(self.place(stmt.init, scope))
+                scope.names[stmt.name] = self.place(stmt.init, scope)
                 return
             scope.declare(stmt.name, type_, initialisers.initial(self, stmt, type_, scope))
         except PtoError as error:

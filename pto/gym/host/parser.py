@@ -74,13 +74,7 @@ class HostParser(DeclarationParser):
     def _template(self) -> None:
         self.take()
         self.expect("<")
-        names: list[str] = []
-        while not self.accept(">"):
-            if not self.accept("typename", "class"):
-                self.type()
-            names.append(self.name())
-            if not self.is_at(">"):
-                self.expect(",")
+        names = self.listed(">", self._template_parameter)
         before = dict(self.aliases)
         self.aliases |= {n: s.CType(n) for n in names}
         self.templates = tuple(names)
@@ -88,6 +82,11 @@ class HostParser(DeclarationParser):
         self.templates = ()
         made = {n: t for n, t in self.aliases.items() if n not in names}
         self.aliases = before | made
+
+    def _template_parameter(self) -> str:
+        if not self.accept("typename", "class"):
+            self.type()
+        return self.name()
 
     def lambda_(self) -> s.Expr:
         at = self.token
@@ -189,27 +188,19 @@ class HostParser(DeclarationParser):
         return None
 
     def while_(self) -> s.Stmt:
-        at = self.take()
-        self.expect("(")
-        condition = self.expression()
-        self.expect(")")
+        at, condition = self.take(), self.parenthesised()
         return s.LoopStmt(at, None, condition, None, self.statement())
 
     def do_(self) -> s.Stmt:
         at = self.take()
         body = self.statement()
         self.expect("while")
-        self.expect("(")
-        condition = self.expression()
-        self.expect(")")
+        condition = self.parenthesised()
         self.expect(";")
         return s.LoopStmt(at, None, condition, None, body, tests_late=True)
 
     def switch_(self) -> s.Stmt:
-        at = self.take()
-        self.expect("(")
-        subject = self.expression()
-        self.expect(")")
+        at, subject = self.take(), self.parenthesised()
         self.expect("{")
         cases: list[tuple[s.Expr | None, int]] = []
         body: list[s.Stmt] = []

@@ -68,6 +68,14 @@ def read_tokens(path: Path, holds: Callable[[list[CToken]], bool]) -> list[CToke
     return [*out, CToken("end", "", last.file, last.line, last.col)]
 
 
+# Of an #if: its lines count now, no branch has counted yet, or none will from here on.
+_Branch = Literal["taken", "waiting", "passed"]
+
+
+def _counts(states: Sequence[_Branch]) -> bool:
+    return all(state == "taken" for state in states)
+
+
 class _Preprocessor:
     """Directives of one translation unit: the active lines, and the values of macros."""
 
@@ -85,39 +93,34 @@ class _Preprocessor:
     def read(self, path: Path, depth: int) -> None:
         if depth > _DEEPEST:
             raise not_understood(f"includes are more than {_DEEPEST} deep", Loc(str(path), 1))
-        taken: list[bool] = []  # one per open conditional: do its lines count
-        decided: list[bool] = []  # one per open conditional: did a branch of it count already
+        states: list[_Branch] = []  # of the open conditionals
         for line in _lines(_text_of(path), str(path)):
             if line[0].text != "#":
-                if all(taken):
+                if _counts(states):
                     self._waiting += line
                 continue
             word = line[1].text if len(line) > 1 else ""
             if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
-                self._conditional(word, line, taken, decided)
-            elif all(taken):
+                self._conditional(word, line, states)
+            elif _counts(states):
                 self._directive(word, line, path, depth)
-        if taken:
+        if states:
             raise not_understood("an #if is never closed", Loc(str(path), 1))
 
-    def _conditional(
-        self, word: str, line: Sequence[CToken], taken: list[bool], decided: list[bool]
-    ) -> None:
+    def _conditional(self, word: str, line: Sequence[CToken], states: list[_Branch]) -> None:
         if word in ("if", "ifdef", "ifndef"):
-            holds = self._holds(word, line) if all(taken) else False
-            taken.append(holds)
-            decided.append(holds)
-            return
-        if not taken:
+            states.append("waiting" if _counts(states) else "passed")
+        elif not states:
             raise not_understood(f"#{word} without an #if", line[0].loc)
-        if word == "endif":
-            taken.pop()
-            decided.pop()
+        elif word == "endif":
+            states.pop()
             return
-        outer = all(taken[:-1])
-        may = outer and not decided[-1]
-        taken[-1] = may and (word == "else" or self._holds("if", line))
-        decided[-1] = decided[-1] or taken[-1]
+        elif states[-1] == "taken":
+            states[-1] = "passed"
+        if states[-1] == "waiting":
+            test = "if" if word == "elif" else word
+            if word == "else" or self._holds(test, line):
+                states[-1] = "taken"
 
     def _holds(self, word: str, line: Sequence[CToken]) -> bool:
         if len(line) < 3:

@@ -5,13 +5,15 @@ Expressions and statements build on this in `expressions` and `parser`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pto.core.errors import PtoError
 from pto.gym.host.syntax import ARITHMETIC, AUTO, FUNCTION, VOID, CType
 from pto.gym.host.tokens import CToken, not_understood
 
+T = TypeVar("T")
 _STORAGE = ("const", "constexpr", "static", "inline", "volatile", "extern", "register", "mutable")
 _TAGS = ("struct", "enum", "class", "union", "typename")
 _DEVICE = ("__gm__", "__global__", "__aicore__", "__ubuf__")
@@ -68,6 +70,15 @@ class TypeParser:
     def unexpected(self, wanted: str) -> PtoError:
         found = self.token.text or "the end of the file"
         return not_understood(f"{wanted} is expected here, not `{found}`", self.token.loc)
+
+    def listed(self, close: str, read: Callable[[], T]) -> list[T]:
+        """Items with commas between them, and the bracket behind the last."""
+        found: list[T] = []
+        while not self.accept(close):
+            found.append(read())
+            if not self.is_at(close):
+                self.expect(",")
+        return found
 
     def skip_balanced(self) -> None:
         """Move past the bracketed group that opens here."""
@@ -161,15 +172,11 @@ class TypeParser:
     def template_arguments(self) -> tuple[CType, ...]:
         """`<T, 3>`; a number becomes a type of that name."""
         self.expect("<")
-        found: list[CType] = []
-        while not self.accept(">"):
-            if self.token.kind == "number":
-                found.append(CType(self.take().text))
-            else:
-                found.append(self.type())
-            if not self.is_at(">"):
-                self.expect(",")
-        return tuple(found)
+
+        def argument() -> CType:
+            return CType(self.take().text) if self.token.kind == "number" else self.type()
+
+        return tuple(self.listed(">", argument))
 
     def declarator(self, base: CType) -> CType:
         """Stars, references and the abstract function pointer `(*)(...)` after a base type."""

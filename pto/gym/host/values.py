@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +33,6 @@ def located(error: PtoError, at: CToken) -> PtoError:
     return error
 
 
-class LValue(Protocol):
-    """Something that can be read and assigned."""
-
-    @property
-    def type(self) -> CType: ...
-
-    def get(self) -> Value: ...
-
-    def set(self, value: Value) -> None: ...
-
-
 class Variable:
     """A variable."""
 
@@ -58,22 +47,6 @@ class Variable:
 
     def set(self, value: Value) -> None:
         self.value = converted(value, self.type)
-
-
-class Link(Variable):
-    """A reference to a field or an element: reads and writes go there."""
-
-    __slots__ = ("place",)
-
-    def __init__(self, place: LValue) -> None:
-        super().__init__(place.type)
-        self.place = place
-
-    def get(self) -> Value:
-        return self.place.get()
-
-    def set(self, value: Value) -> None:
-        self.place.set(value)
 
 
 @dataclass(eq=False, slots=True)
@@ -197,16 +170,20 @@ class FieldRef:
         self.struct.assign(self.name, converted(value, self.type))
 
 
+# Places that can be read and assigned; a reference to one is the place itself.
+LValue = Variable | Pointed | ElementRef | FieldRef
+
+
 class Env:
     """Names and their values."""
 
     __slots__ = ("names", "parent")
 
     def __init__(self, parent: Env | None = None) -> None:
-        self.names: dict[str, Variable] = {}
+        self.names: dict[str, LValue] = {}
         self.parent = parent
 
-    def find(self, name: str) -> Variable | None:
+    def find(self, name: str) -> LValue | None:
         scope: Env | None = self
         while scope is not None:
             cell = scope.names.get(name)
@@ -215,9 +192,8 @@ class Env:
             scope = scope.parent
         return None
 
-    def declare(self, name: str, type: CType, value: Value = None) -> Variable:
-        cell = self.names[name] = Variable(type, value)
-        return cell
+    def declare(self, name: str, type: CType, value: Value = None) -> None:
+        self.names[name] = Variable(type, value)
 
 
 @dataclass(frozen=True, slots=True)
