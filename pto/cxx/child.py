@@ -1,33 +1,28 @@
-"""The child process in which compiled kernels run, and the parent's interface to it.
+"""Child processes in which compiled code runs: the parent's interface, and the loop of a child.
 
 Native code can crash, loop forever or use all memory: that ends only a child with limits, and the
-parent reports the location. This is no protection from malicious code: it has the user's rights.
+parent reports the location. This is no protection from malicious code: it has the user's rights,
+and the parent trusts its answers.
 """
 
 from __future__ import annotations
 
-import ctypes as c
-import json
 import os
 import re
 import resource
-import selectors
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from pto.core.errors import Diagnostic, Loc, Note, PtoError
+from pto.core.errors import Diagnostic, Loc, Note, PtoError, fail
 from pto.cxx import running
-
-if TYPE_CHECKING:
-    from pto.plan.mode import Mode
 
 MEMORY = 16 << 30  # bytes of address space of a child
 SECONDS = 600.0  # default time limit of one request
@@ -46,44 +41,32 @@ _SIGNALS = {
 # ---- findings across the pipe
 
 
-def _loc(loc: Loc | None) -> Any:
-    return None if loc is None else [loc.file, loc.line, loc.col, loc.end]
-
-
-def packed(finding: Diagnostic) -> dict[str, Any]:
-    notes = [[note.message, _loc(note.loc)] for note in with_callers(finding).notes]
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "loc": _loc(finding.loc),
-        "severity": finding.severity,
-        "notes": notes,
-        "help": finding.help,
-    }
-
-
-def unpacked(data: Mapping[str, Any]) -> Diagnostic:
-    notes = tuple(Note(message, Loc(*loc) if loc else None) for message, loc in data["notes"])
-    loc = Loc(*data["loc"]) if data["loc"] else None
-    return Diagnostic(data["code"], data["message"], loc, data["severity"], notes, data["help"])
-
-
-def with_callers(finding: Diagnostic) -> Diagnostic:
-    """The finding with a note for each function around its place, innermost first."""
-    from dataclasses import replace
-
-    notes = list(finding.notes)
+def packed(finding: Diagnostic) -> Diagnostic:
+    """The finding for another process: functions around its places are notes, innermost first."""
     callers = getattr(finding.loc, "callers", ())
-    notes[:0] = [Note("called from here", loc) for loc in callers[:3]]
-    out: list[Note] = []
-    for note in notes:
-        out.append(note)
-        inner = getattr(note.loc, "callers", ())
-        out += [Note("called from here", loc) for loc in inner[:2] if loc not in callers]
-    return replace(finding, notes=tuple(out))
+    notes = [Note("called from here", loc) for loc in callers[:3]]
+    for note in finding.notes:
+        inner = [loc for loc in getattr(note.loc, "callers", ())[:2] if loc not in callers]
+        notes += [note, *(Note("called from here", loc) for loc in inner)]
+    plain = tuple(Note(note.message, _plain(note.loc)) for note in notes)
+    return replace(finding, loc=_plain(finding.loc), notes=plain)
+
+
+def _plain(loc: Loc | None) -> Loc | None:
+    return None if loc is None else Loc(loc.file, loc.line, loc.col, loc.end)
 
 
 # ---- the parent's side
+
+
+Given = slice | tuple[int] | int  # bytes of a file, a number of bytes without values, or a word
+
+
+class Called(NamedTuple):
+    """A launch that has ended."""
+
+    findings: list[Diagnostic]
+    printed: list[str]
 
 
 class Crash(PtoError):
@@ -93,7 +76,7 @@ class Crash(PtoError):
 class Child:
     """A child process that runs one program."""
 
-    MODULE = "pto.cxx.child"  # what the process runs
+    MODULE = "pto.cxx.worker"  # what the process runs
 
     def __init__(self, builds: Mapping[str, Path], profile: str) -> None:
         self.builds = dict(builds)
@@ -101,65 +84,46 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
 
     def _start(self) -> subprocess.Popen[bytes]:
-        ours, theirs = os.pipe()
-        asked, asking = os.pipe()
+        self._pipe, theirs = Pipe()
         self._errors = os.memfd_create("pto-errors")
         os.lseek(self._errors, _NOTE, os.SEEK_SET)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", self.MODULE, str(asked), str(theirs)],
-            pass_fds=(asked, theirs),
+            [sys.executable, "-m", self.MODULE, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             env=environment,
             start_new_session=True,
         )
-        os.close(theirs)
-        os.close(asked)
-        self._read, self._write, self._rest = ours, asking, b""
-        self.ask(self._load_request())
+        theirs.close()
+        self.ask("load", **self._loaded())
         return self._process
 
-    def _load_request(self) -> Mapping[str, Any]:
-        builds = {side: str(path) for side, path in self.builds.items()}
-        return {"do": "load", "builds": builds, "profile": self._profile}
+    def _loaded(self) -> Mapping[str, Any]:
+        """The arguments of the first request."""
+        return {"builds": self.builds, "profile": self._profile}
 
-    def ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
-        """Send a request and return the answer; raises the child's findings, or Crash."""
+    def ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
+        """Call a method of the server in the child; raises the child's findings, or Crash."""
         process = self._process or self._start()
         with running.tracked(process):
             try:
-                os.write(self._write, json.dumps(request).encode() + b"\n")
-                answer = self._line(seconds)
+                self._pipe.send((what, given))
+                if not self._pipe.poll(seconds):
+                    process.send_signal(signal.SIGALRM)  # it reports its location
+                    if not self._pipe.poll(_GRACE):
+                        raise EOFError
+                answer = self._pipe.recv()
             except KeyboardInterrupt:
                 self.end()
                 raise
-        if answer is None:
-            raise self._ended(process, seconds)
-        found = json.loads(answer)
-        if "error" in found:
-            raise PtoError(*(unpacked(d) for d in found["error"]))
-        return found
-
-    def _line(self, seconds: float) -> bytes | None:
-        """One line of the child; None when it ends or is late."""
-        end, reported = time.monotonic() + seconds, False
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self._read, selectors.EVENT_READ)
-            while b"\n" not in self._rest:
-                if not waiting.select(max(0.0, end - time.monotonic())):
-                    if reported or self._process is None:
-                        return None
-                    self._process.send_signal(signal.SIGALRM)  # it reports its location
-                    end, reported = time.monotonic() + _GRACE, True
-                    continue
-                more = os.read(self._read, 1 << 16)
-                if not more:
-                    return None
-                self._rest += more
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line
+            except (EOFError, OSError):
+                raise self._ended(process, seconds) from None
+        if isinstance(answer, PtoError):
+            raise answer
+        return answer
 
     def _ended(self, process: subprocess.Popen[bytes], seconds: float) -> Crash:
         """The reason for the end of the child, with its source line."""
@@ -201,8 +165,8 @@ class Child:
         return next((loc for loc in found if loc.line), None)
 
     def _close(self) -> None:
-        for fd in (self._read, self._write, self._errors):
-            os.close(fd)
+        self._pipe.close()
+        os.close(self._errors)
         self._process = None
 
     def end(self) -> None:
@@ -213,93 +177,6 @@ class Child:
 
 
 # ---- the child's side
-
-
-class ChildServer:
-    """Answers requests about one program."""
-
-    def __init__(self) -> None:
-        from pto.target.library import library
-        from pto.target.profile import profile
-
-        self._find = lambda name: library(profile(name))
-
-    def load(self, builds: Mapping[str, str], profile: str) -> dict[str, Any]:
-        from pto.cxx.native import NativeBuild
-
-        self.profile = self._find(profile)
-        self.builds = {side: NativeBuild(Path(path)) for side, path in builds.items()}
-        os.environ["MPI_LIB_PATH"] = str(_as_mpi(Path(next(iter(builds.values())))))
-        return {}
-
-    def names(self) -> dict[str, Any]:
-        """The tests of a host program."""
-        return {"tests": next(iter(self.builds.values())).tests()}
-
-    def test(self, number: int, folder: str, ranks: Sequence[int] = RANKS) -> dict[str, Any]:
-        """Run one test of a host program in a folder, with the first number of ranks that fits."""
-        from pto.cxx.program import NativeProgram
-
-        os.chdir(folder)
-        program, index = NativeProgram(self.builds, self.profile), c.c_int64(number)
-        lib = program.main.lib
-        run = c.cast(lib.pto_run_test, c.c_void_p).value or 0
-        for many in ranks:
-            program.host(run, c.addressof(index), many)
-            if not lib.pto_failures() or not lib.pto_asked_for_ranks():
-                break
-        missing = lib.pto_missing().decode(errors="replace")
-        return {"failures": lib.pto_failures(), "launches": program.launches, "missing": missing}
-
-    def signature(self) -> dict[str, Any]:
-        """The parameters of the kernel: pairs of "*" or "", and the type."""
-        room = (c.c_char_p * 256)()
-        next(iter(self.builds.values())).lib.pto_signature(room)
-        words = [w.decode() for w in room[: list(room).index(None)] if w is not None]
-        return {"found": list(zip(words[::2], words[1::2], strict=True))}
-
-    def call(
-        self, blocks: int, given: Sequence[Mapping[str, int]], file: str, watch: Mode | None
-    ) -> dict[str, Any]:
-        """Launch the kernel on the arrays in a file; results are written back to the file."""
-        from pto.cxx.program import Launcher
-
-        raw = np.fromfile(file, np.uint8)
-        launcher = Launcher(self.builds, self.profile, blocks, given, raw)
-        try:
-            found = launcher.watched(watch) if watch else launcher.plain()
-            raw.tofile(file)
-            return {"findings": [packed(d) for d in found], "printed": launcher.printed}
-        finally:
-            launcher.release()
-
-    def time(
-        self,
-        blocks: int,
-        given: Sequence[Mapping[str, int]],
-        device: str | None,
-        file: str,
-        automatic: bool,
-    ) -> dict[str, Any]:
-        """Time a launch on a chip and write the result to a file."""
-        from pto.cxx.program import Launcher
-        from pto.cxx.timing import written
-
-        launcher = Launcher(self.builds, self.profile, blocks, given, np.fromfile(file, np.uint8))
-        launcher.fill()
-        try:
-            written(launcher, self.profile, blocks, device, Path(file), automatic)
-            return {}
-        finally:
-            launcher.release()
-
-
-def _as_mpi(build: Path) -> Path:
-    """A folder in which the host finds an MPI library by name: a link to the build itself."""
-    link = build.with_name(f"libmpi-{build.name}")
-    with suppress(FileExistsError):
-        link.symlink_to(build.name)
-    return link
 
 
 def _least(*limits: int) -> int:
@@ -313,23 +190,20 @@ def tell(note: str) -> None:
 
 
 def serve(server: object) -> None:
-    """Answer the requests of the parent; its pipes are the arguments of this process."""
-    asked, answers = map(int, sys.argv[1:])
+    """Answer the requests of the parent; its pipe is the argument of this process."""
+    pipe: Connection[Any, Any] = Connection(int(sys.argv[1]))
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_least(MEMORY, most), most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with os.fdopen(asked, encoding="utf-8") as lines:
-        for line in lines:
-            request = json.loads(line)
+    with suppress(EOFError):
+        while True:
+            what, given = pipe.recv()
             try:
-                answer = getattr(server, request.pop("do"))(**request)
+                answer = getattr(server, what)(**given)
             except PtoError as error:
-                answer = {"error": [packed(d) for d in error.diagnostics]}
+                answer = PtoError(*map(packed, error.diagnostics))
             except MemoryError:
-                message = f"the kernel needs more than {MEMORY >> 30} GiB of memory"
-                answer = {"error": [packed(Diagnostic("PTO-U245", message))]}
-            os.write(answers, json.dumps(answer).encode() + b"\n")
-
-
-if __name__ == "__main__":
-    serve(ChildServer())
+                answer = fail(
+                    "PTO-U245", f"the kernel needs more than {MEMORY >> 30} GiB of memory"
+                )
+            pipe.send(answer)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from pto.core.renamed import renamed
 from pto.cxx import compiler
 from pto.cxx.branches import unknown
 from pto.cxx.causes import grouped, summary
-from pto.cxx.child import SECONDS, Child, unpacked
+from pto.cxx.child import SECONDS, Called, Child, Given
 from pto.cxx.reach import used
 from pto.cxx.source import read_included
 from pto.observe.timing.result import Timing
@@ -170,7 +171,6 @@ class CppKernel:
         self.source = source
         self.entry = entry
         self._child: Child | None = None
-        self._parameters: list[tuple[bool, str]] | None = None
 
     def __getitem__(self, blocks: Blocks) -> BoundCppKernel:
         return BoundCppKernel(self, blocks)
@@ -188,25 +188,22 @@ class CppKernel:
             CxxSource(own.path, profile, own.include, own.defines, own.sides), self.entry
         )
 
-    @property
+    @cached_property
     def parameters(self) -> list[tuple[bool, str]]:
         """(is a pointer, element type) of each parameter."""
-        if self._parameters is None:
-            self._parameters = [(bool(p), e) for p, e in self._ask({"do": "signature"})["found"]]
-        return self._parameters
+        return self._ask("signature")
 
     @renamed(seconds="timeout")
     def run(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Report:
         """Run on arrays, which are changed in place; `timeout` ends a longer run, in seconds."""
-        answer = self._call(args, blocks, timeout)
+        called = self._call(args, blocks, timeout)
         for finding in self.source.warnings:
             warnings.warn(str(finding), stacklevel=3)
-        return self._report(answer, blocks)
+        return self._report(called, blocks)
 
-    def _report(self, answer: Mapping[str, Any], blocks: Blocks) -> Report:
-        count = blocks if isinstance(blocks, int) else prod(blocks)
+    def _report(self, called: Called, blocks: Blocks) -> Report:
         target = Target(find_profile(self.source.profile), None, "the profile of the kernel")
-        return Report(target, "reference", self.entry, count, tuple(answer["printed"]))
+        return Report(target, "reference", self.entry, _count(blocks), tuple(called.printed))
 
     @renamed(seconds="timeout")
     def sanitize(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Verdict:
@@ -218,11 +215,11 @@ class CppKernel:
         from pto.observe import Verdict  # only here: a plain run needs no observer
 
         mode: Mode = "automatic" if self.source.is_automatic else "flags"
-        answer = self._call(args, blocks, timeout, watch=mode)
+        called = self._call(args, blocks, timeout, watch=mode)
         about = AUTOMATIC if self.source.is_automatic else ""
-        found = [*self.source.warnings, *map(unpacked, answer["findings"])]
+        found = [*self.source.warnings, *called.findings]
         causes = grouped(found)
-        report = self._report(answer, blocks)
+        report = self._report(called, blocks)
         return Verdict(causes, mode, report, about, summary(causes, len(found)))
 
     @renamed(seconds="timeout")
@@ -238,36 +235,24 @@ class CppKernel:
         Arrays are needed if the kernel reads their values, such as lengths or offsets; otherwise
         shapes are enough. Nothing is computed or written.
         """
-        from pto.cxx.timing import read  # only here: a plain run needs no observer
-
         wanted = self.source.profile if device is None else find_device(device).profile
         if wanted != self.source.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, timeout=timeout)
-        self._require(args)
-        given: list[Borrowed | Mapping[str, int] | int] = []
-        for n, ((pointer, element), arg) in enumerate(zip(self.parameters, args, strict=True)):
-            if pointer and isinstance(arg, tuple):
-                kind = dtype("i8" if element in ("none", "?") else element)
-                given.append({"size": prod(arg) * kind.itemsize})
-            else:
-                given.append(self._given(n, pointer, element, arg))
-        count = blocks if isinstance(blocks, int) else prod(blocks)
-        with tempfile.NamedTemporaryFile(prefix="pto-") as file:
-            request = {"do": "time", "blocks": count, "given": _listed(given, file)}
-            automatic = self.source.is_automatic
-            request |= {"device": device, "file": file.name, "automatic": automatic}
-            self._ask(request, timeout)
-            return read(Path(file.name), self.entry)
+        with _sent(self._given(args, shapes=True), blocks) as sent:
+            how = {"device": device, "automatic": self.source.is_automatic}
+            found: Timing = self._ask("time", timeout, **sent, **how)
+        found.kernel = self.entry
+        return found
 
     @renamed(seconds="timeout")
     def check(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Findings:
         """Findings of a run with these arguments, on copies: a C++ kernel is checked by running."""
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
         try:
-            answer = self._call(copies, blocks, timeout)
+            found = self._call(copies, blocks, timeout).findings
         except PtoError as error:
-            return Findings([*self.source.warnings, *error.diagnostics])
-        return Findings([*self.source.warnings, *map(unpacked, answer["findings"])])
+            found = error.diagnostics
+        return Findings([*self.source.warnings, *found])
 
     def close(self) -> None:
         """End the child process; the next call starts a new one."""
@@ -277,45 +262,45 @@ class CppKernel:
 
     # ---- the child
 
-    def _ask(self, request: Mapping[str, Any], seconds: float = SECONDS) -> Any:
+    def _ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
         if self._child is None:
             self._child = Child(self.source.builds(self.entry), self.source.profile)
-        return self._child.ask(request, seconds)
+        return self._child.ask(what, seconds, **given)
 
     def _call(
         self, args: Sequence[Any], blocks: Blocks, timeout: float, watch: Mode | None = None
-    ) -> Any:
+    ) -> Called:
         """Call the kernel in the child; a file passes the arrays in both directions."""
-        self._require(args)
-        pairs = zip(self.parameters, args, strict=True)
-        given = [self._given(n, *want, arg) for n, (want, arg) in enumerate(pairs)]
-        arrays = [g for g in given if isinstance(g, Borrowed)]
-        count = blocks if isinstance(blocks, int) else prod(blocks)
-        with tempfile.NamedTemporaryFile(prefix="pto-") as file:
-            listed = _listed(given, file)
-            request = {"do": "call", "blocks": count, "given": listed, "file": file.name}
-            answer = self._ask({**request, "watch": watch}, timeout)
-            raw = np.fromfile(file.name, np.uint8)
-        at = 0
-        for array in arrays:
-            size = array.array.nbytes
-            array.array.reshape(-1).view(np.uint8)[:] = raw[at : at + size]
-            at += size
-            if array.give_back is not None:
-                array.give_back()
-        return answer
+        given = self._given(args)
+        with _sent(given, blocks) as sent:
+            called: Called = self._ask("call", timeout, **sent, watch=watch)
+            raw = np.fromfile(sent["file"], np.uint8)
+        for own, where in zip(given, sent["given"], strict=True):
+            if isinstance(own, Borrowed):
+                own.array.reshape(-1).view(np.uint8)[:] = raw[where]
+                if own.give_back is not None:
+                    own.give_back()
+        return called
 
-    def _require(self, args: Sequence[Any]) -> None:
+    def _given(
+        self, args: Sequence[Any], shapes: bool = False
+    ) -> list[Borrowed | tuple[int] | int]:
+        """An array for a pointer (None: null; a shape: its bytes), the bits of other arguments."""
         wanted = len(self.parameters)
         if wanted != len(args):
             raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")
+        given: list[Borrowed | tuple[int] | int] = []
+        for n, ((pointer, element), value) in enumerate(zip(self.parameters, args, strict=True)):
+            if not pointer:
+                given.append(_bits(self.entry, n, element, value))
+            elif shapes and isinstance(value, tuple):
+                kind = dtype("i8" if element in ("none", "?") else element)
+                given.append((prod(value) * kind.itemsize,))
+            else:
+                given.append(0 if value is None else self._array(n, element, value))
+        return given
 
-    def _given(self, n: int, pointer: bool, element: str, value: Any) -> Borrowed | int:
-        """An array for a pointer (None: null), the bits of a number for anything else."""
-        if not pointer:
-            return _bits(self.entry, n, element, value)
-        if value is None:
-            return 0
+    def _array(self, n: int, element: str, value: Any) -> Borrowed:
         found = borrow(value)
         if found is None:
             raise fail("PTO-U212", f"{self.entry}: parameter {n} is a pointer, got {value!r}")
@@ -330,21 +315,25 @@ class CppKernel:
         return found
 
 
-def _listed(
-    given: Sequence[Borrowed | Mapping[str, int] | int], file: IO[bytes]
-) -> list[Mapping[str, int]]:
-    """The arguments as data for the child; the bytes of arrays are appended to the file."""
-    listed: list[Mapping[str, int]] = []
-    at = 0
-    for each in given:
-        if isinstance(each, Borrowed):
-            listed.append({"at": at, "size": each.array.nbytes})
-            file.write(np.ascontiguousarray(each.array).view(np.uint8).tobytes())
-            at += each.array.nbytes
-        else:
-            listed.append({"word": each} if isinstance(each, int) else each)
-    file.flush()
-    return listed
+def _count(blocks: Blocks) -> int:
+    return blocks if isinstance(blocks, int) else prod(blocks)
+
+
+@contextmanager
+def _sent(
+    given: Sequence[Borrowed | tuple[int] | int], blocks: Blocks
+) -> Generator[dict[str, Any]]:
+    """The arguments of a request, with the bytes of arrays in a file."""
+    with tempfile.NamedTemporaryFile(prefix="pto-") as file:
+        listed: list[Given] = []
+        for each in given:
+            if isinstance(each, Borrowed):
+                start = file.tell()
+                file.write(np.ascontiguousarray(each.array).view(np.uint8).data)
+                each = slice(start, file.tell())
+            listed.append(each)
+        file.flush()
+        yield {"blocks": _count(blocks), "given": listed, "file": file.name}
 
 
 def _bits(entry: str, n: int, element: str, value: Any) -> int:

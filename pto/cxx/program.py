@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.cxx import native as n
+from pto.cxx.child import Given
 from pto.cxx.counted import amounts
 from pto.cxx.feed import AgentState, BuildSide
 from pto.cxx.memory import ProgramMemory
@@ -204,33 +205,33 @@ class Launcher:
         builds: dict[str, n.NativeBuild],
         profile: Profile,
         blocks: int,
-        given: Sequence[Mapping[str, int]],
+        given: Sequence[Given],
         raw: npt.NDArray[np.uint8],
     ) -> None:
-        self._builds, self._profile, self._raw = builds, profile, raw
+        self._builds, self._profile = builds, profile
         self._main = next(iter(builds.values()))
-        self._given = given
-        self._places: list[int] = []
-        self._arrays: list[tuple[int, npt.NDArray[np.uint8]]] = []
+        self.arrays: list[tuple[int, int]] = []  # (address, bytes) of the kernel's arrays
+        self._filled: list[tuple[Any, Any]] = []  # memory and values of arrays with values
         words = [blocks]
         for each in given:
-            if "word" in each:
-                words.append(each["word"])
+            if isinstance(each, int):
+                words.append(each)
                 continue
-            place = self._main.lib.pto_allocate(each["size"])
+            size = each[0] if isinstance(each, tuple) else each.stop - each.start
+            place = self._main.lib.pto_allocate(size)
             if place is None:
                 raise MemoryError
-            self._places.append(place)
-            self._arrays.append((each.get("at", -1), n.bytes_at(place, each["size"])))
+            self.arrays.append((place, size))
             words.append(place)
+            if isinstance(each, slice):
+                self._filled.append((n.bytes_at(place, size), raw[each]))
         self._words = (c.c_int64 * len(words))(*words)
         self.printed: list[str] = []
 
     def fill(self) -> None:
-        """Restore the arrays to the given values; for shapes only the size is given."""
-        for at, array in self._arrays:
-            if at >= 0:
-                array[:] = self._raw[at : at + array.size]
+        """Restore the arrays to the given values."""
+        for array, values in self._filled:
+            array[:] = values
 
     def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> NativeProgram:
         """Run once, from the given values of the arrays."""
@@ -250,14 +251,6 @@ class Launcher:
             c.c_int64.in_dll(build.lib, "pto_cores").value = cores
         self._host(NativeProgram(self._builds, self._profile, None, tap, [number]))
 
-    @property
-    def arrays(self) -> list[tuple[int, int]]:
-        """(address, bytes) of the kernel's arrays."""
-        return [
-            (place, array.nbytes)
-            for place, (_, array) in zip(self._places, self._arrays, strict=True)
-        ]
-
     def _host(self, program: NativeProgram) -> NativeProgram:
         entry = c.cast(self._main.lib.pto_main, c.c_void_p).value or 0
         program.host(entry, c.addressof(self._words))
@@ -265,8 +258,8 @@ class Launcher:
         return program
 
     def _keep(self) -> None:
-        for at, array in self._arrays:
-            self._raw[at : at + array.size] = array
+        for array, values in self._filled:
+            values[:] = array
 
     def plain(self) -> list[Diagnostic]:
         """Run the kernel; returns warnings of the rules."""
@@ -289,5 +282,5 @@ class Launcher:
         return decided(watch_run(self._profile, run, self._keep, step, mode), sides)
 
     def release(self) -> None:
-        for place in self._places:
+        for place, _ in self.arrays:
             self._main.lib.pto_release(place)

@@ -249,7 +249,7 @@ def _cases(
         (work / "build").mkdir(exist_ok=True)
         child = Child(builds, folder.profile)
         try:
-            for number, name in enumerate(child.ask({"do": "names"})["tests"]):
+            for number, name in enumerate(child.ask("names")):
                 if not wanted(f"{folder.name}/{name}"):
                     continue
                 case = _case(folder, child, work, number, name, seconds)
@@ -291,8 +291,8 @@ def _case(
     before = _files(place)
     status, findings = "", list[Diagnostic]()
     try:
-        request = {"do": "test", "number": number, "folder": str(work / "build")}
-        answer = child.ask({**request, "ranks": folder.how.ranks}, seconds)
+        given = {"number": number, "folder": str(work / "build"), "ranks": folder.how.ranks}
+        answer = child.ask("test", seconds, **given)
         failures = answer["failures"]
         status = "skipped" if failures < 0 else "wrong" if failures else ""
         if answer["missing"] and status != "skipped":

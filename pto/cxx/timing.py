@@ -1,14 +1,8 @@
-"""Times a C++ kernel on a chip by a dry run of its blocks.
-
-The child does the dry run and writes the timing to a file for the parent; operations in it have
-only a name and a line.
-"""
+"""Times a C++ kernel on a chip by a dry run of its blocks, in the child."""
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pto.core.errors import Loc
 from pto.cxx.program import Launcher
@@ -60,15 +54,10 @@ _AUTOMATIC = (
 _UNCOUNTED = "C++ between instructions takes no time here: counting it needs objdump, of binutils"
 
 
-def written(
-    launcher: Launcher,
-    profile: Profile,
-    blocks: int,
-    device: str | None,
-    file: Path,
-    automatic: bool,
-) -> None:
-    """Time a launch, and write the result to a file for `read`."""
+def timed(
+    launcher: Launcher, profile: Profile, blocks: int, device: str | None, automatic: bool
+) -> Timing:
+    """Time a launch. Operations of the result have only a name and a line, for the parent."""
     chip = bench(device or profile.device, profile.name)
     notes = [] if launcher.count() else [_UNCOUNTED]
     launch = CppLaunch(launcher, profile, blocks, chip.device.cube_cores, automatic)
@@ -86,12 +75,4 @@ def written(
 
     found.stream.jobs = [job._replace(op=bare(job.op)) for job in found.stream.jobs]
     found.waits = [replace(w, op=bare(w.op), behind=bare(w.behind)) for w in found.waits]
-    file.write_bytes(pickle.dumps(found))
-
-
-def read(file: Path, name: str) -> Timing:
-    """Read the file of `written`; it is from our own child, so it is trusted like the user."""
-    found = pickle.loads(file.read_bytes())
-    assert isinstance(found, Timing)
-    found.kernel = name
     return found

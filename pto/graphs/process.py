@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Note, PtoError, fail
 from pto.cxx import compiler
-from pto.cxx.child import SECONDS, Child, unpacked
+from pto.cxx.child import SECONDS, Child
 from pto.graphs.model import Task
 from pto.graphs.runs import Ran
 
@@ -215,8 +215,8 @@ class GraphProcess(Child):
         own += [path for p in self._programs for _, _, path in p["kernels"].values() if path]
         super().__init__({path: Path(path) for path in own}, self.source.profile)
 
-    def _load_request(self) -> Mapping[str, Any]:
-        return {"do": "load", "programs": self._programs}
+    def _loaded(self) -> Mapping[str, Any]:
+        return {"programs": self._programs}
 
     def __enter__(self) -> Self:
         return self
@@ -259,15 +259,11 @@ class GraphProcess(Child):
                     out.write(array.tobytes())
             sizes = [(array.size, _has_values(array)) for array in buffers.arrays]
             given = {"buffers": sizes, "runs": listed, "file": file.name}
-            request = {"do": "act", "what": what, "options": options, **given}
-            answer = self.ask(request, seconds)
+            answer = self.ask("act", seconds, action=what, options=options, **given)
             if what in ("run", "together"):
                 with Path(file.name).open("rb") as back:
                     for array in buffers.filled:
                         array[:] = np.fromfile(back, np.uint8, array.size)
-        if "findings" in answer:
-            found = [unpacked(d) for d in answer.pop("findings")]
-            return Ran(**answer, findings=found)
         return answer
 
     def run(self, arguments: Sequence[Argument], seconds: float = SECONDS, **options: Any) -> Ran:

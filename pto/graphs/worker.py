@@ -1,6 +1,6 @@
 """The child process of graphs: native code of orchestrations and of every kernel.
 
-The parent (`process.py`) sends one request after another as JSON lines and reads one answer each.
+The parent (`process.py`) sends one request after another and reads one answer each.
 """
 
 from __future__ import annotations
@@ -101,16 +101,15 @@ class CppGraphs(RunnableGraph):
 class GraphServer:
     """Answers requests about graphs."""
 
-    def load(self, programs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def load(self, programs: Sequence[Mapping[str, Any]]) -> None:
         self._programs = [GraphProgram(**program) for program in programs]
-        return {}
 
-    def act(self, what: str, options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    def act(self, action: str, options: Mapping[str, Any], **given: Any) -> Any:
         """Do one of the actions of `RunnableGraph`."""
-        found = getattr(CppGraphs(self._programs, **given), what)(**options)
-        if not isinstance(found, Ran):
-            return found
-        return {**vars(found), "findings": [packed(d) for d in found.findings]}
+        found = getattr(CppGraphs(self._programs, **given), action)(**options)
+        if isinstance(found, Ran):
+            found.findings = [packed(d) for d in found.findings]
+        return found
 
 
 if __name__ == "__main__":
