@@ -20,14 +20,13 @@ from pto.cxx.records import (
     TILE,
     Passed,
     RecordedCall,
-    element,
 )
 from pto.cxx.sizes import BoundCall, Late, counted
-from pto.ir.builder import INDEX, scalar_type
+from pto.ir.builder import scalar_type
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, Str
 from pto.isa.row.enums import ENUMS, kinds_of
 from pto.isa.row.instr import Attr, Instr, Operand
-from pto.isa.row.types import Scalar, TileBuf
+from pto.isa.row.types import TileBuf
 
 
 def bind(call: RecordedCall, profile: str) -> BoundCall:
@@ -205,24 +204,3 @@ def _takes(operand: Operand, given: Passed) -> bool:
         return kind == "any" or kind.endswith(("pointer", "buffer"))
     numeric = ("scalar", "int", "index", "i64", "i32", "float", "number", "tile or scalar", "any")
     return given.tag in (INTEGER, FLOAT) and kind in numeric
-
-
-def scalar_of(bound: BoundCall, operand: str, given: Passed) -> Scalar:
-    """The type of a scalar operand: C++ converts it to the element type of its tile."""
-    spec = next(o for o in bound.row.operands if o.name == operand)
-    if spec.kind == "index":
-        return INDEX
-    if spec.kind in ("i64", "i32"):
-        return scalar_type(dtype(spec.kind))
-    tiles = {n: p.type for n, (p, *_) in bound.operands.items() if isinstance(p.type, TileBuf)}
-    sources = [t for o in bound.row.operands if o.role == "in" and (t := tiles.get(o.name))]
-    targets = [
-        t for o in bound.row.operands if o.role not in ("in", "tmp") and (t := tiles.get(o.name))
-    ]
-    own = element(given.element)
-    wants_float = spec.kind == "float" or operand == "deqScale"
-    if wants_float or not (sources or targets):
-        return scalar_type(dtype("f32") if wants_float else own or dtype("i64"))
-    if spec.kind == "int":
-        return scalar_type(own or dtype("i32"))
-    return (tiles.get("src") or tiles.get("src0") or (sources or targets)[0]).elem

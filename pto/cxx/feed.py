@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
-from pto.core.memory import space as memory_space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile, TileType
 from pto.cxx import binding as b
 from pto.cxx import native as n
+from pto.cxx import operands as o
 from pto.cxx import records as r
 from pto.cxx.counted import code
 from pto.cxx.memory import ProgramMemory
@@ -25,20 +23,17 @@ from pto.ir.builder import INDEX, scalar_type
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
-from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Type, Vector, View
+from pto.isa.row.types import PipeHandle, Ptr, TileBuf
 from pto.isa.tile.debug import GET_ELEMENT
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import located
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
     from pto.run.watch.events import Tap
 
-_COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
-_BYTE = dtype("i8")
 _NAME = 1 << 40  # tile.hpp: tiles without an address have negative names from this
 _SIMULATED = (
     "PTO-X001",
@@ -51,19 +46,7 @@ _SIMULATED = (
 )  # not in the table of cpu, but in the C++ simulator library
 # Layouts and scratch that PTOAS rejects; the C++ library has its own asserts.
 _ASSERTED = ("PTO-L022", "PTO-S040")
-_MOVING = (r.QUEUE, r.NUMBERS)  # operands that differ between executions
 _KEPT = 1 << 15  # cached records of an agent
-
-
-Maker = Callable[["AgentState", Sequence[int]], Any]  # an operand of the values of a record
-
-
-def _pointer(operand: r.Passed, space: Space, kind: DType) -> Maker:
-    return lambda state, values: state.pointer(space, kind, values[operand.at])
-
-
-def _number(operand: r.Passed, type: Scalar) -> Maker:
-    return lambda state, values: s.scalar_value(type, r.number_of(operand, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +54,14 @@ class Plan:
     """How the records of one call site become operands; computed once per site."""
 
     site: s.Site | s.ProgramSite
-    makers: Sequence[Maker]  # one an operand
+    makers: Sequence[o.Maker]  # one an operand
     binds: int | None = None  # index of the value that names a tile to bind
     makes: int | None = None  # index of the value that names a new queue
     moves: bool = False  # some operands differ between executions of one record
+
+
+# Of a call site: indices of the values that its plans depend on, and what makes a plan.
+_Decoded = tuple[tuple[int, ...], Callable[[Sequence[int], "AgentState"], Plan]]
 
 
 class BuildSide:
@@ -92,9 +79,8 @@ class BuildSide:
         self._is_watched = tap is not None
         tolerated = _SIMULATED if self.profile.name == "cpu" else _ASSERTED
         self.sites = s.Sites(self.profile, self.name, tap, tolerated)
-        self.calls: dict[tuple[int, ...], tuple[r.RecordedCall, b.BoundCall]] = {}
-        self.late: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self.plans: dict[tuple[int, ...], Plan] = {}
+        self._calls: dict[tuple[int, ...], _Decoded] = {}
+        self._plans: dict[tuple[int, ...], Plan] = {}
         self._elements: dict[tuple[TileBuf, int], s.Site] = {}
 
     def begin(self, device: Device, observed: bool = True) -> None:
@@ -158,120 +144,56 @@ class BuildSide:
             self._elements[tile, path] = found
         return found
 
-    def plan(self, words: Sequence[int], values: Sequence[int], state: AgentState) -> Plan:
+    def plan(self, key: tuple[int, ...], values: Sequence[int], state: AgentState) -> Plan:
         """The plan of a record's call site, created on first use."""
-        key = tuple(words)
-        found = self.calls.get(key)
-        where = self.build.where(words[1])
         try:
+            found = self._calls.get(key)
             if found is None:
-                call = r.read(words, self.build)
-                if call.name == r.PROGRAM:
-                    self.late[key] = (0,)
-                    site = called(self.sites, self.build, call, values)
-                    given = zip(site.parameters, call.operands[3:], strict=True)
-                    return Plan(site, [_argument(site, *each) for each in given])
-                found = self.calls[key] = (call, b.bind(call, self.profile.name))
-                self.late[key] = (0,) if call.name == "TPIPE" else found[1].late
-            return self._make(*found, values, where, state)
+                found = self._calls[key] = self._decoded(key)
+            late, make = found
+            whole = (*key, *(values[n] for n in late)) if late else key
+            plan = self._plans.get(whole)
+            if plan is None:
+                plan = self._plans[whole] = make(values, state)
+            return plan
         except PtoError as error:
+            where = self.build.where(key[1])
             raise PtoError(*(d.at(where.loc) for d in error.diagnostics)) from None
 
-    def _make(
-        self,
-        call: r.RecordedCall,
-        bound: b.BoundCall,
-        values: Sequence[int],
-        where: n.CallSite,
-        state: AgentState,
-    ) -> Plan:
+    def _decoded(self, key: tuple[int, ...]) -> _Decoded:
+        call = r.read(key, self.build)
+        if call.name == r.PROGRAM:
+            return (0,), lambda values, _: self._program(call, values)
         if call.name == "TPIPE":
-            return _queue(self, call, values, where)
+            return (0,), lambda values, _: _queue(self, call, values)
+        bound = b.bind(call, self.profile.name)
+        return bound.late, partial(self._instruction, bound, call.path)
+
+    def _program(self, call: r.RecordedCall, values: Sequence[int]) -> Plan:
+        site = called(self.sites, self.build, call, values)
+        given = zip(site.parameters, call.operands[3:], strict=True)
+        return Plan(site, [o.argument(site, *each) for each in given])
+
+    def _instruction(
+        self, bound: b.BoundCall, path: int, values: Sequence[int], state: AgentState
+    ) -> Plan:
         attrs = b.settled(bound.attrs, values)
         operands: dict[str, s.Given | list[s.Given]] = {}
-        makers: list[Maker] = []
+        makers: list[o.Maker] = []
         variadic = {o.name for o in bound.row.operands if o.variadic}
         for name, given in bound.operands.items():
-            made = [self._given(bound, name, each, values, state) for each in given]
+            made = [o.operand(bound, name, each, values, state) for each in given]
             makers += [m for _, m in made]
             types = [g for g, _ in made]
             operands[name] = types if name in variadic else types[0]
-        site = self.sites.make(bound.row, operands, attrs, where)
+        site = self.sites.make(bound.row, operands, attrs, self.build.where(path))
         popped = bound.passed(getattr(bound.row.body, "binds", ""))
         binds = None if popped is None else popped.at
-        moves = any(each.tag in _MOVING for given in bound.operands.values() for each in given)
+        moves = any(each.tag in o.MOVING for given in bound.operands.values() for each in given)
         return Plan(site, makers, binds, moves=moves)
 
-    def _given(
-        self,
-        bound: b.BoundCall,
-        name: str,
-        operand: r.Passed,
-        values: Sequence[int],
-        state: AgentState,
-    ) -> tuple[s.Given, Maker]:
-        """An operand of a site, and how its value is made of a record."""
-        type, at = operand.type, operand.at
-        if isinstance(type, TileBuf):
-            tile = type.tile
-            return s.Given(type), lambda state, values: state.tile(tile, values[at])
-        if isinstance(type, View):
-            return s.Given(type), _view(operand, type)
-        if operand.tag == r.QUEUE:
-            maker = state.queues[values[at]][1]
-            by = "" if maker is None or maker.maker is None else maker.maker.name
-            given = s.Given(PipeHandle(by), maker=maker)
-            return given, lambda state, values: state.queues[values[at]][0]
-        if operand.tag == r.POINTER:
-            spec = next(o for o in bound.row.operands if o.name == name)
-            space = memory_space(spec.kind.split()[0])
-            return s.Given(Ptr(scalar_type(_BYTE), space)), _pointer(operand, space, _BYTE)
-        if operand.tag == r.NUMBERS:
-            return s.Given(_COUNTS), lambda _, values: n.bytes_at(values[at], 8).view(np.int16)
-        kind = b.scalar_of(bound, name, operand)
-        first = r.number_of(operand, values)
-        if operand.number is None:
-            return s.Given(kind, _plain(kind, first)), _number(operand, kind)
-        value = s.scalar_value(kind, first)
-        return s.Given(kind, first), lambda state, values: value
 
-
-def _argument(site: s.ProgramSite, type: Type, operand: r.Passed) -> Maker:
-    if isinstance(type, Ptr) and isinstance(type.elem, Scalar) and type.elem.dtype:
-        return _pointer(operand, type.space, type.elem.dtype)
-    if isinstance(type, Scalar):
-        return _number(operand, type)
-    raise fail("PTO-U249", f"@{name_of(site.op)}: C++ has no argument of type {type.kind}")
-
-
-def _view(operand: r.Passed, type: View) -> Maker:
-    kind, layout = r.element(operand.element), r.global_layout(operand.facts)
-    assert kind is not None
-    shape = tuple(size or 0 for size in type.shape)
-    at, paired, (axis, wider) = operand.at, operand.paired, operand.widen
-
-    def make(state: AgentState, values: Sequence[int]) -> GlobalTensor:
-        key = (kind.name, shape, layout.name, paired, *values[at : at + 6])
-        found = state.made.get(key)
-        if found is None:
-            memory, offset = state.memory.find(values[at])
-            strides = list(values[at + 1 : at + 6])
-            strides[axis] = max(0, strides[axis] + wider)  # not used for a single line
-            if paired is not None:
-                strides = [n if i == paired else n // 2 for i, n in enumerate(strides)]
-            found = GlobalTensor.of(memory, offset, kind, shape, strides, layout)
-            state.made[key] = found
-        return found
-
-    return make
-
-
-def _plain(type: Scalar, number: int | float) -> int | float:
-    value = s.scalar_value(type, number)
-    return int(value) if not type.is_float else float(value)
-
-
-def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int], where: n.CallSite) -> Plan:
+def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int]) -> Plan:
     """A TPipe: one end of a queue, its slots in global memory where the target keeps them there."""
     pipe, gm, to_vector, to_cube = call.operands
     facts = pipe.facts
@@ -288,16 +210,17 @@ def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int], where: 
     buffers = {1: [to_vector], 2: [to_cube], 3: [to_vector, to_cube]}[mask]
     names = ("local_addr", "peer_local_addr")
     operands: dict[str, s.Given | list[s.Given]] = {}
-    makers: list[Maker] = []
+    makers: list[o.Maker] = []
     through_global = side.profile.sync.queue_slots == "gm" or facts.loc > 4
     if through_global and values[gm.at]:
         attrs["local_slot_num"] = Int(facts.blayout, i32)
         operands["gm_addr"] = s.Given(Ptr(i8))
-        makers.append(_pointer(gm, Space.GM, _BYTE))
+        makers.append(o.pointer(gm, Space.GM, o.BYTE))
     for name, operand in zip(names, buffers, strict=False):
         operands[name] = s.Given(i64, values[operand.at])
-        makers.append(_number(operand, i64))
+        makers.append(o.number(operand, i64))
     row = GLOBAL_QUEUE if "gm_addr" in operands else LOCAL_QUEUE
+    where = side.build.where(call.path)
     site = side.sites.make(row, operands, attrs, where, [PipeHandle()])
     return Plan(site, makers, makes=pipe.at)
 
@@ -340,15 +263,7 @@ class AgentState:
         """One record as an instruction; cached unless an address in it may change."""
         middle = 2 + record[1]
         key, values = record[2:middle], record[middle:]
-        late = self.side.late.get(key)
-        plan = None
-        if late is not None:
-            whole = (*key, *(values[n] for n in late)) if late else key
-            plan = self.side.plans.get(whole)
-        if plan is None:
-            plan = self.side.plan(key, values, self)
-            late = self.side.late[key]
-            self.side.plans[(*key, *(values[n] for n in late))] = plan
+        plan = self.side.plan(key, values, self)
         fed = plan.site, self._values(plan, values), self._then(plan, values)
         if fed[2] is None and not plan.moves:
             if len(self._ready) >= _KEPT:
@@ -367,11 +282,7 @@ class AgentState:
         tile."""
         if plan.makes is not None:
             name = values[plan.makes]
-
-            def keep(found: Any) -> None:
-                self.queues[name] = (found, plan.site.made)
-
-            return keep
+            return lambda found: self.queues.update({name: (found, plan.site.made)})
         if plan.binds is not None:
             place = values[plan.binds]
             return lambda found: self._bind(place, found)
