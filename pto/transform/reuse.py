@@ -141,9 +141,14 @@ def _is_tile(value: Value) -> bool:
 
 
 def _overwritable(op: Operation) -> list[Value]:
-    """Sources that may share their buffer with the destination."""
-    apart = kept_apart(op)
-    return [v for v in tiles_of(op, "in") if v not in apart]
+    """Sources that may share their buffer with the destination: no rule keeps their bytes apart,
+    and no other operand is another view of them, as the row in `t - t[3:4, :]` is."""
+    apart, sources = kept_apart(op), tiles_of(op, "in")
+    return [
+        v
+        for v in sources
+        if v not in apart and all(u is v or allocation(u) is not allocation(v) for u in sources)
+    ]
 
 
 def allocation(value: Value) -> Value:

@@ -37,7 +37,8 @@ def tidy(function: Operation) -> None:
 def drop_unused(function: Operation) -> None:
     """Erase operations without an effect and without uses of their results."""
     for op in reversed(list(function.walk())):
-        if (op.traits.pure or op.body is RESHAPE) and not any(r.uses for r in op.results):
+        is_name = op.row is SUBVIEW or op.body is RESHAPE
+        if (op.traits.pure or is_name) and not any(r.uses for r in op.results):
             op.erase()
 
 

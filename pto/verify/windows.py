@@ -86,7 +86,10 @@ def _finding(op: Operation, pipe: str, start: _Start, base: int, profile: Profil
         f"a window that begins {start.nbytes} bytes into its tile is not at a multiple of {base}"
         f" bytes, as {profile} requires for '{op.name}' op (pipe {pipe})"
     )
-    help = "begin the window at a whole block, or copy it to a new tile with pto.textract"
+    other = "load its elements into a tile of their own"
+    if profile.name == "a5":  # elsewhere textract begins at a whole block too
+        other = "copy it to a new tile with pto.textract"
+    help = f"begin the window at a whole block, or {other}"
     return Diagnostic(
         "PTO-M104", message, start.op.loc, help=help, notes=(Note("it is used here", op.loc),)
     )

@@ -114,7 +114,7 @@ def _math(x: F32, y: F32) -> None:
 
 def _element(x: F32, y: F32) -> None:
     t = pto.load(x[0:16, :])
-    t[0, 0] = 1.0
+    t[0, 0, 0] = 1.0
 
 
 def _masked(x: F32, y: F32) -> None:
@@ -226,7 +226,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_array_beside_tile, "PTO-T209", "load it first"),
     (_numpy, "PTO-U081", "pto.exp(t)"),
     (_math, "PTO-U081", "pto.exp(t)"),
-    (_element, "PTO-S200", "pto.tsetval"),
+    (_element, "PTO-S200", "t[3, 5] one element"),
     (_masked, "PTO-U081", "pto.where(t > 0.0, t, 0.0)"),
     (_without_element_type, "PTO-U203", "pto.zeros(16, 128, pto.f32)"),
     (_third_axis, "PTO-U088", "t.sum(axis=1)"),

@@ -291,3 +291,127 @@ def test_a_conversion_clamps_or_keeps_low_bits(profile: str) -> None:
         both(whole.astype(np.float16)[None], y, z, engine=engine)
         assert (y == whole.clip(-128, 127)).all()
         assert (z == whole.astype(np.int8)).all()
+
+
+def _rows(t: Any) -> Any:
+    return t - t[3:4, :]
+
+
+def _rows_in_place(t: Any) -> Any:
+    t -= t[3:4, :]
+    return t
+
+
+def _rows_of_a_loop(t: Any) -> Any:
+    for i in pto.range(3):
+        t = t - t[i : i + 1, :]
+    return t
+
+
+def _late_rows_from_early_ones(t: Any) -> Any:
+    t[4:12, :] = t[0:8, :]
+    return t
+
+
+def _late_rows_and_early_ones(t: Any) -> Any:
+    late = t[4:12, :]
+    late += t[0:8, :]
+    return t
+
+
+def _columns(t: Any) -> Any:
+    return t / (abs(t[:, 7:8]) + 1.0)
+
+
+def _column_of_a_strip(t: Any) -> Any:
+    t[8:16, :] = t[8:16, :] * t[8:16, 9:10]
+    return t
+
+
+def _copied_column(t: Any) -> Any:
+    c = pto.zeros(16, 1, pto.f32)
+    c[:] = t[:, 31:32]
+    return t - c
+
+
+def _elements(t: Any) -> Any:
+    s = 0.0
+    part = t[4:12, 8:16]
+    for i in pto.range(8):
+        s = s + part[i, 3] * t[i, i]
+    t[2, 5] = s
+    part[0, 1] = t.max(axis=1)[9, 0]
+    t[-1, -1] = 7.0
+    return t
+
+
+def _with(x: Any, change: Callable[[Any], None]) -> Any:
+    y = x.copy()
+    change(y)
+    return y
+
+
+def _late_rows(y: Any) -> None:
+    y[4:12] = y[0:8].copy()
+
+
+def _late_sums(y: Any) -> None:
+    y[4:12] += y[0:8].copy()
+
+
+def _strip(y: Any) -> None:
+    y[8:] *= y[8:, 9:10].copy()
+
+
+def _some_elements(y: Any) -> None:
+    total = sum(y[4 + i, 11] * y[i, i] for i in range(8))
+    y[4, 9], y[2, 5], y[-1, -1] = y[9].max(), total, 7.0
+
+
+def _three_rows(x: Any) -> Any:
+    for i in range(3):
+        x = x - x[i : i + 1]
+    return x
+
+
+WINDOWS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
+    (_rows, lambda x: x - x[3:4]),
+    (_rows_in_place, lambda x: x - x[3:4]),
+    (_rows_of_a_loop, _three_rows),
+    (_late_rows_from_early_ones, lambda x: _with(x, _late_rows)),
+    (_late_rows_and_early_ones, lambda x: _with(x, _late_sums)),
+    (_columns, lambda x: x / (abs(x[:, 7:8]) + 1)),
+    (_column_of_a_strip, lambda x: _with(x, _strip)),
+    (_copied_column, lambda x: x - x[:, 31:32]),
+    (_elements, lambda x: _with(x, _some_elements)),
+]
+
+
+@pytest.mark.parametrize("profile", ["cpu", "a2a3", "a5"])
+@pytest.mark.parametrize("number", range(len(WINDOWS)))
+def test_windows_on_a_tile_are_operands_as_in_numpy(profile: str, number: int):
+    act, wanted = WINDOWS[number]
+
+    @pto.kernel(profile=profile)
+    def k(x: F32, y: F32) -> None:
+        pto.store(y, act(pto.load(x, 16, 64)))
+
+    x = numbers((16, 64))
+    for engine in ("reference", "jit"):
+        y = np.zeros_like(x)
+        k.run(x, y, engine=engine)
+        np.testing.assert_allclose(y, wanted(x.astype(np.float64)), rtol=1e-5, atol=1e-5)
+    assert not k.sanitize(x, np.zeros_like(x)).findings
+
+
+@pytest.mark.parametrize("profile", ["cpu", "a2a3", "a5"])
+def test_one_column_of_a_tile_is_stored(profile: str):
+    @pto.kernel(profile=profile)
+    def k(x: F32, y: F32) -> None:
+        i = pto.block_idx() * 16
+        pto.store(y[i:, :], pto.load(x[i:, :], 16, 64)[:, 31:32])
+
+    x = numbers((37, 64))
+    y = np.zeros((37, 1), np.float32)
+    k[3](x, y)
+    np.testing.assert_array_equal(y, x[:, 31:32])

@@ -310,7 +310,7 @@ def test_tile_used_after_its_kernel():
     ("act", "code", "instruction"),
     [
         (lambda t: t // 2.0, "PTO-U081", "divide floats with /"),
-        (lambda t: t.__setitem__((0, 0), 1.0), "PTO-S200", "pto.tsetval"),
+        (lambda t: t.__setitem__((0, 0, 0), 1.0), "PTO-S200", "t[3, 5] one element"),
     ],
 )
 def test_what_a_tile_does_not_have_names_what_to_write(act: Any, code: str, instruction: str):

@@ -58,7 +58,6 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "NumPy's type": (lambda t, x, n: t.to(pto.float32), "no `float32`", "write pto.f32"),
     "a square": (lambda t, x, n: pto.square(t), "no `square`", "write t * t"),
     "running sums as a method": (lambda t, x, n: t.cumsum(1), "no `cumsum`", "pto.cumsum(t"),
-    "a column as a window": (lambda t, x, n: t * t[:, 3:4], "16x1", "select a column"),
     "misspelt": (lambda t, x, n: pto.zerosl(t), "pto has no `zerosl`", "`zeros`"),
     "NumPy's maximum": (lambda t, x, n: np.maximum(t, t), "NumPy's maximum", "pto.maximum(a, b"),
     "NumPy's exp": (lambda t, x, n: np.exp(t), "NumPy's exp", "pto.exp(t)"),
@@ -73,7 +72,7 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "NumPy's array": (lambda t, x, n: np.asarray(t), "NumPy's array", "pto.store"),
     "math": (lambda t, x, n: math.exp(t), "Python needs one number", "pto.exp(t) for math.exp"),
     "our TypeError": (lambda t, x, n: pto.tri(8, "a"), "does not take these arguments", ""),
-    "one element": (lambda t, x, n: t[0, 0], "two slices", "pto.tgetval"),
+    "three indices": (lambda t, x, n: t[0, 0, 0], "two slices or numbers", "t[3, 5] one element"),
     "iteration": (lambda t, x, n: [*t], "cannot iterate over a tile", "fold"),
     "greater of tiles": (lambda t, x, n: max(t, t), "a truth for each element", "pto.max"),
 }

@@ -181,22 +181,27 @@ Overlap = Callable[[TileType, TileType, int, tuple[int, int]], bool]
 _VIEWS = ("pto.treshape", "pto.bitcast", "pto.subview")
 
 
-def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
-    """The byte range of a tile, from a constant address or relative to its root tile."""
-    start, end, maker = 0, type.nbytes, value.maker
+def _bytes(case: Case, value: ValueLike, type: TileType, *, placed: bool = True) -> _Bytes:
+    """The byte range of a tile, from a constant address or relative to its root tile; always
+    relative if not `placed`."""
+    start, count, maker = 0, type.nbytes, value.maker
+    row, col, pitch = 0, 0, type.cols  # of windows on windows, up to the tile that owns the lines
     while maker is not None and maker.name in _VIEWS:
         root = getattr(maker.operands[0].type, "tile", None)
         at = [case.constant(v) for v in maker.group("offsets")]
         if maker.name == "pto.subview" and (not isinstance(root, TileType) or None in at):
             return id(maker), 0, 0
         if at and isinstance(root, TileType):
-            row, col = at[0] or 0, at[1] or 0
-            start = (row * root.cols + col) * type.itemsize
-            end = start + ((type.rows - 1) * root.cols + type.cols) * type.itemsize
+            row, col, pitch = row + (at[0] or 0), col + (at[1] or 0), root.cols
+            count = ((type.rows - 1) * pitch + type.cols) * type.itemsize
+        else:  # the same bytes, other lines
+            start, row, col = start + (row * pitch + col) * type.itemsize, 0, 0
         value, maker = maker.operands[0], maker.operands[0].maker
-    given = None if maker is None or maker.row is None else maker.operand("addr")
+    start += (row * pitch + col) * type.itemsize
+    given = None if maker is None or maker.row is None or not placed else maker.operand("addr")
     address = None if given is None else case.constant(given)
-    return (id(value), start, end) if address is None else (None, address + start, address + end)
+    root, first = (id(value), start) if address is None else (None, address + start)
+    return root, first, first + count
 
 
 def same_form(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int]) -> bool:
@@ -232,23 +237,29 @@ def for_floats(rule: Rule) -> Rule:
     return replace(rule, test=lambda case: test(case) if of_floats(case) else None)
 
 
-def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None) -> Rule:
+_OUT_OF_PLACE = "out-of-place"
+
+
+def out_of_place(
+    *sources: str, dst: str = "dst", unless: Overlap | None = None, placed: bool = True
+) -> Rule:
     """Sources must not share bytes with a destination that is written before they are fully read,
-    as far as addresses are known. `unless` allows harmless overlaps."""
+    as far as addresses are known. `unless` allows harmless overlaps. Without `placed` only windows
+    on one tile are compared: tiles at addresses that overlap have a finding of their own."""
 
     def test(case: Case) -> str | None:
         case.asked_makers = True
         target, out = case.op.operand(dst), case.tile(dst)
-        if target is None or out is None:
+        if target is None or out is None or (unless is not None and _is_stricter(case, sources)):
             return None
-        root, start, end = _bytes(case, target, out)
+        root, start, end = _bytes(case, target, out, placed=placed)
         for name, tile in case.tiles(sources):
             value = case.op.operand(name)
             if value is None or name == dst:
                 continue
             if value is target and unless is None:
                 return f"{name} and {dst} are both %{value.name}"
-            base, first, last = _bytes(case, value, tile)
+            base, first, last = _bytes(case, value, tile, placed=placed)
             if base != root or first >= end or start >= last:
                 continue
             pitches = _pitch(tile, first, last), _pitch(out, start, end)
@@ -257,8 +268,16 @@ def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None)
         return None
 
     sentence = f"expects {dst} to share no bytes with {listing(sources)}"
+    if unless is not None:
+        sentence = f"expects {dst} to overwrite nothing of {listing(sources)} that is read later"
     never = sources if unless is None and dst == "dst" else ()
-    return Rule("out-of-place", "PTO-M040", sentence, test, apart=never)
+    return Rule(_OUT_OF_PLACE, "PTO-M040", sentence, test, apart=never)
+
+
+def _is_stricter(case: Case, sources: tuple[str, ...]) -> bool:
+    """True if another rule of the row allows these sources no overlap at all."""
+    rules = (rule for rule in case.row.rules if rule.id == _OUT_OF_PLACE)
+    return any(rule.applies(case.profile) and set(sources) <= set(rule.apart) for rule in rules)
 
 
 def results_apart(*names: str) -> Rule:

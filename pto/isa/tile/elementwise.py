@@ -33,6 +33,7 @@ from pto.isa.rules.tile import (
     of_floats,
     out_of_place,
     precision,
+    row_by_row,
     same_domain,
     scratch_if_precise,
     scratch_when,
@@ -48,7 +49,12 @@ BINARY = tile_family(
     "elementwise binary",
     "dst[i,j] = f(src0[i,j], src1[i,j]) over dst's valid region",
     operands=(read("src0"), read("src1"), write("dst")),
-    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), same_domain("src0", "src1", "dst")),
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype("src0", "src1", "dst"),
+        same_domain("src0", "src1", "dst"),
+        on(NPU, out_of_place("src0", "src1", unless=row_by_row, placed=False)),
+    ),
     cost="add",
 )
 
@@ -63,7 +69,12 @@ UNARY = tile_family(
     "elementwise unary",
     "dst[i,j] = f(src[i,j]) over dst's valid region",
     operands=(read("src"), write("dst")),
-    rules=(*VECTOR_UNIT, same_dtype("src", "dst"), same_domain("src", "dst")),
+    rules=(
+        *VECTOR_UNIT,
+        same_dtype("src", "dst"),
+        same_domain("src", "dst"),
+        on(NPU, out_of_place("src", unless=row_by_row, placed=False)),
+    ),
     cost="unary",
 )
 

@@ -58,7 +58,7 @@ from pto.isa.rules.rule import (
     rule,
     same_shape,
 )
-from pto.isa.rules.tile import NPU, apart, tile_family
+from pto.isa.rules.tile import NPU, apart, out_of_place, row_by_row, tile_family
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -315,6 +315,11 @@ def _ungrouped(rule: Rule) -> Rule:
     return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
 
 
+def _without_fp(rule: Rule) -> Rule:
+    """Not where a second tile is given: scales or exponents have rules of their own."""
+    return replace(rule, test=lambda c: rule.test(c) if c.op.operand("fp") is None else None)
+
+
 TMOV = MOVE.row(
     "tmov",
     "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
@@ -340,6 +345,7 @@ TMOV = MOVE.row(
             ),
         ),
         on("a2a3", same_shape("src", "dst")),
+        on(NPU, _without_fp(out_of_place("src", unless=row_by_row, placed=False))),
         on("a5", out_of("mat", one_shape)),
         pairs_kept,
         pairs_turned,

@@ -19,7 +19,9 @@ from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.express.broadcast import broadcast, shown, size_text, trimmed
+from pto.lang.express.elements import beside
 from pto.lang.express.shapes import (
+    apart,
     flat,
     is_column,
     is_single,
@@ -48,7 +50,7 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     a, b = (_operand(sign, each) for each in (a, b))
     if isinstance(a, Tile) and isinstance(b, Tile):
         require_one_type(sign, a, b)
-        a, b = _single(a, b), _single(b, a)
+        a, b = beside(a, b), beside(b, a)
     if not isinstance(a, Tile):
         return _number_first(sign, a, b, into)
     if not isinstance(b, Tile):
@@ -88,7 +90,7 @@ def accumulate(sign: str, t: Tile, other: object) -> Tile:
             help=f"pto.dot(a, b, acc={t.value.name}) adds a product to it",
         )
     if isinstance(other, Tile):
-        other = trimmed(vector(other), t)
+        other = trimmed(vector(apart(other, t)), t)
         window = trimmed(t, other)
         if window is not t and window.shape == other.shape:
             accumulate(sign, window, other)
@@ -124,7 +126,7 @@ def assign(t: Tile, value: Any) -> None:
             raise mistake("PTO-T209", f"a tile is assigned a tile or a number, got {_kind(value)}")
         instructions.texpands(flat(t), value)
         return
-    value = trimmed(vector(value), t)
+    value = trimmed(vector(apart(value, t)), t)
     t = trimmed(t, value)
     require_one_type("=", t, value)
     if t.shape != value.shape:
@@ -212,16 +214,6 @@ def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
     dst.is_filled = True
     for each, region in (*before, (dst, shown)):
         set_region(each, *region)
-
-
-# ---- single elements
-
-
-def _single(t: Tile, other: Tile) -> Any:
-    """One element beside a larger tile as a number of the program (tgetval)."""
-    if not is_single(t) or is_single(other):
-        return t
-    return instructions.tgetval(flat(t), 0)
 
 
 def _asked(t: Tile) -> str:

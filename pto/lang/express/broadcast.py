@@ -59,8 +59,6 @@ def size_text(t: Tile) -> str:
 def _shape_help(a: Tile, b: Tile) -> str:
     if a.shape == b.shape[::-1]:
         return "one of them is turned: write .T"
-    if 1 in (a.cols, b.cols) and not is_column(a) and not is_column(b):
-        return "select a column: pto.where(pto.arange(64) == 3, t, 0.0).sum(axis=1)"
     if is_column(a) or is_column(b):
         return "a column has a number for each row of the other: fold and load as many rows"
     return "load both with the same sizes; t[0:8, 0:64] is a window on a larger tile"

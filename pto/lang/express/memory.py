@@ -105,8 +105,8 @@ def store(target: Source, t: object, *, atomic: str | None = None) -> None:
             else "a number everywhere: pto.store(y[i:, :], pto.full(16, 128, 1.0, pto.f32))",
         )
     window = _window(target)
-    if t.is_empty:
-        vector(t)
+    if t.is_empty or t.role == "vec":
+        t = vector(t)
     if is_column(t) and window.axes()[0] is None:
         t = flat(t)
     _require_type(window, t)

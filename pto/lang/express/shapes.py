@@ -12,6 +12,7 @@ from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.values.elements import element
+from pto.lang.values.scalars import Extent, arith
 from pto.lang.values.tiles import Tile, same_region, tile, tile_type
 
 _FULL_LINES = 32  # elements: rows are whole 32-byte blocks in every element type
@@ -79,6 +80,52 @@ def upright(t: Tile) -> Tile:
     return seen
 
 
+def _column_window(t: Tile) -> Tile:
+    """`t[:, 5:6]` as a column: a row of the transposed tile, moved to a tile of its own."""
+    if t.window_of is None:
+        return t
+    from pto.lang.express.product import transpose  # built on shapes
+
+    whole, (row, col) = t.window_of
+    turned = transpose(whole if t.rows == whole.rows else whole[row : row + t.rows, :])
+    line = tile(1, turned.cols, t.dtype)
+    instructions.tmov(line, turned[col, :])
+    line.asked = 1, t.asked[0]
+    return upright(line)
+
+
+def apart(t: Tile, target: Tile) -> Tile:
+    """`t` as it is before `target` is written: a window that may share bytes with it is copied."""
+    if t is target or not _may_overlap(t, target):
+        return t
+    t = vector(t)
+    copy = like(t)
+    instructions.tmov(flat(copy), flat(t))
+    return copy
+
+
+def _may_overlap(a: Tile, b: Tile) -> bool:
+    """True unless the tiles are different, or windows on one tile that are certainly disjoint."""
+    (one, first), (other, second) = owner(a), owner(b)
+    if one is not other:
+        return False
+    for low, high, n, m in zip(first, second, a.shape, b.shape, strict=True):
+        known = isinstance(low, int) and isinstance(high, int)
+        if known and (low + n <= high or high + m <= low):
+            return False
+    return True
+
+
+def owner(t: Tile) -> tuple[Tile, tuple[Extent, Extent]]:
+    """The tile whose bytes a window shows, and where the window begins."""
+    row: Extent = 0
+    col: Extent = 0
+    while t.window_of is not None:
+        t, (down, right) = t.window_of
+        row, col = arith("+", row, down), arith("+", col, right)
+    return t, (row, col)
+
+
 def set_region(t: Tile, rows: object, cols: object) -> None:
     """Set the valid region of a tile, and of its alias (a column as a row)."""
     session = current()
@@ -88,9 +135,10 @@ def set_region(t: Tile, rows: object, cols: object) -> None:
 
 
 def vector(t: Tile) -> Tile:
-    """The tile in the vector buffer: an accumulator is moved (`tmov`)."""
+    """The tile in the vector buffer: an accumulator is moved (`tmov`), a window of one column is
+    transposed to lie without gaps (`ttrans`)."""
     if t.spec.role is Role.VEC:
-        return t
+        return _column_window(t) if t.cols == 1 < t.rows and not is_column(t) else t
     if t.spec.role is not Role.ACC:
         raise mistake(
             "PTO-U084",

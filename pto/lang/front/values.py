@@ -192,7 +192,8 @@ def require_one_tile_type(a: Tile, b: Tile) -> None:
             )
         if maker is None or maker.row is not ALLOC_TILE:
             raise Unjoinable(
-                "it would be one of two windows on tiles: choose the offset, and index once"
+                "it would be a window on one of two tiles: copy the window to a tile of its own,"
+                " `own[:] = t[0:8, :]`, or choose the offset and index once"
             )
     if _whole(a) != _whole(b) or a.fixed != b.fixed or (a.fixed and a.value.type != b.value.type):
         raise Unjoinable(f"it is {words(a)} or {words(b)}, and one buffer holds one of them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy.typing as npt
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pto.lang.values.views import View
 
 Extents = tuple[Extent, Extent]
+Index = int | Scalar[object]
+Window = slice | Index | tuple[slice, slice | Index] | tuple[Index, slice]
 
 # The default layout of each role, accepted by its instructions on every target
 # (pto-isa pto_tile.hpp; a2a3 has its own for left, see `_layout`).
@@ -58,7 +60,7 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
     __slots__ = (
         *("__weakref__", "alias", "fixed", "is_empty", "is_filled", "known_region", "origin"),
         "filled_if",
-        *("asked", "is_temporary", "seen", "settings"),
+        *("asked", "is_temporary", "seen", "settings", "window_of"),
     )
 
     def __init__(self, value: Value, home: Session, fixed: bool, region: Extents) -> None:
@@ -70,6 +72,7 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
         self.alias: Tile | None = None  # a column as a row over the same bytes, or vice versa
         self.origin: View | None = None  # the window it was loaded from, if not changed since
         self.asked: tuple[int, int] = self.shape  # the requested shape, before rounding up
+        self.window_of: tuple[Tile, Extents] | None = None  # the tile it is a window on, and where
         self.is_empty = False  # an accumulator before its first product
         self.is_temporary = False  # the result of an expression
         self.is_filled = False  # constant in all elements, valid or not
@@ -103,8 +106,8 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
 
     def __setitem__(self, key: object, value: object) -> None:
         """`t[:] = u` copies a tile, or a number, into this one; `t[r : r + 1, :] = u` into a window
-        on it. One instruction: tmov, or texpands."""
-        from pto.lang.express import algebra
+        on it. One instruction: tmov, or texpands; tsetval for an element, `t[r, c] = 0.0`."""
+        from pto.lang.express import algebra, elements
 
         whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
         if isinstance(key, Comparison):
@@ -113,7 +116,14 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
                 "a comparison cannot choose elements to write: an instruction writes a window",
                 help="choose by element: t = pto.where(t > 0.0, t, 0.0)",
             )
-        algebra.assign(self if whole else self[key], value)
+        if whole:
+            algebra.assign(self, value)
+            return
+        (row, rows), (col, cols) = self._bounds(key)
+        if _is_element(key):
+            elements.put(self, row, col, value)
+        else:
+            algebra.assign(_window(self, [row, col], [rows, cols]), value)
 
     @property
     def spec(self) -> TileType:
@@ -153,20 +163,30 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
         if isinstance(type, TileBuf):
             self.value.type = TileBuf(type.elem, replace(type.tile, valid=valid))
 
-    def __getitem__(self, key: object) -> Tile:
+    @overload
+    def __getitem__(self, key: tuple[Index, Index]) -> Scalar[object]: ...
+    @overload
+    def __getitem__(self, key: Window) -> Tile: ...
+    def __getitem__(self, key: object) -> Tile | Scalar[object]:
         """A window on the tile: `t[0:8, 64:128]`; `t[r, :]` is one row. Sizes are Python numbers,
-        offsets any."""
+        offsets any. `t[r, c]` is one element, a number of the program (tgetval)."""
+        (row, rows), (col, cols) = self._bounds(key)
+        if not _is_element(key):
+            return _window(self, [row, col], [rows, cols])
+        from pto.lang.express import elements
+
+        return elements.get(self, row, col)
+
+    def _bounds(self, key: object) -> list[tuple[Extent, int]]:
         given: tuple[Extent, ...] = key if isinstance(key, tuple) else (key, slice(None))
         pairs = [_one(each) if isinstance(each, int | Scalar) else each for each in given]
-        single = not any(isinstance(each, slice) for each in given)
-        if single or len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
+        if len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
             raise mistake(
                 "PTO-S200",
-                "a window on a tile is two slices, or a slice and a number, as t[0:8, 64:128]",
-                help="t[3, :] is one row; pto.tgetval reads one element, pto.tsetval writes one",
+                "an index of a tile is two slices or numbers, as t[0:8, 64:128]",
+                help="t[3, :] is one row, t[3, 5] one element",
             )
-        bounds = [_bounds(self, axis, part) for axis, part in enumerate(pairs)]
-        return _window(self, [low for low, _ in bounds], [size for _, size in bounds])
+        return [_bounds(self, axis, part) for axis, part in enumerate(pairs)]
 
     def __iter__(self) -> NoReturn:
         raise mistake(
@@ -210,6 +230,13 @@ def same_region(one: Extents, other: Extents) -> bool:
     return all(
         a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
         for a, b in zip(one, other, strict=True)
+    )
+
+
+def _is_element(key: object) -> bool:
+    """True for the index of one element: a row and a column."""
+    return (
+        isinstance(key, tuple) and len(key) == 2 and all(isinstance(n, int | Scalar) for n in key)
     )
 
 
@@ -279,6 +306,9 @@ def _window(tile: Tile, offsets: list[Extent], sizes: list[int]) -> Tile:
     (value,) = session.emit(SUBVIEW, given, attrs=attrs, results=[part], names=["window"])
     made = Tile(value, session, True, (region[0], region[1]))
     made.is_filled = tile.is_filled
+    made.window_of = tile, (offsets[0], offsets[1])
+    whole = [size == extent for size, extent in zip(sizes, tile.shape, strict=True)]
+    made.asked = tile.asked[0] if whole[0] else rows, tile.asked[1] if whole[1] else cols
     return made
 
 
