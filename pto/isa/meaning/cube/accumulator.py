@@ -189,20 +189,15 @@ def quant_of(queue: int) -> str:
 
 def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
     """An accumulator after the epilogue of its queue."""
-    result = how.result(tile.type.dtype)
-    rows, cols = tile.get_valid()
-    words = _words(core, queue, cols, result) if how.scales else None
-    outlet = Outlet(tile.type.dtype, result, how.relu, core.profile.scaling)
-    values = cut(tile, 0, 0, rows, cols)
-    if words is None:
-        values = outlet(core, values, None, None)
-    elif words.size == 1:
-        values = outlet(core, values, None, int(words[0]))
-    else:
-        row = TileType.of(Role.SCALING, U64, 1, words.size)
-        scales = Tile(row, Memory.over(Space.FIXPIPE, words.view(np.uint8)))
-        values = outlet(core, values, scales, None)
-    return _sent(tile, result, values)
+    result, fp, word = how.result(tile.type.dtype), None, None
+    if how.scales:
+        words = _words(core, queue, tile.get_valid()[1], result)
+        if words.size == 1:
+            word = int(words[0])
+        else:
+            row = TileType.of(Role.SCALING, U64, 1, words.size)
+            fp = Tile(row, Memory.over(Space.FIXPIPE, words.view(np.uint8)))
+    return _sent(core, tile, result, fp, word, how.relu)
 
 
 def _words(core: Machine, queue: int, cols: int, result: DType) -> Words:
@@ -228,10 +223,14 @@ def word_of(scale: Lanes, result: DType) -> Lanes:
     return scale.view(np.uint32).astype(np.uint64) | np.uint64((result is I8) << SIGN)
 
 
-def _sent(tile: Tile, result: DType, values: Lanes) -> Tile:
+def _sent(
+    core: Machine, tile: Tile, result: DType, fp: Any, word: Any, relu: str | None = None
+) -> Tile:
+    """An accumulator converted to elements of `result`."""
+    outlet = Outlet(tile.type.dtype, result, relu, core.profile.scaling)
     type = TileType.of(Role.ACC, result, *tile.type.shape)
     sent = Tile(type, Memory(Space.L0C, type.nbytes), 0, tile.get_valid())
-    sent.write_valid(values)
+    sent.write_valid(outlet(core, cut(tile, 0, 0, *tile.get_valid()), fp, word))
     return sent
 
 
@@ -250,9 +249,5 @@ def outgoing(core: Machine, tile: Tile) -> Tile:
         return tile
     registers.put(core, registers.TILE_QUANT, None)
     kind, scale = asked
-    result = next_result(kind)
     fp, word = (None, scale) if kind else (scale, None)
-    rows, cols = tile.get_valid()
-    outlet = Outlet(tile.type.dtype, result, scaling=core.profile.scaling)
-    values = outlet(core, cut(tile, 0, 0, rows, cols), fp, word)
-    return _sent(tile, result, values)
+    return _sent(core, tile, next_result(kind), fp, word)

@@ -91,17 +91,13 @@ SYNC_ALL = Do(_sync_all, blocks=True, words=AgentSignals)
 SCALES_SHIFT = 4  # pto-isa pto_tile.hpp
 
 
-def _assign(case: Case) -> Callable[..., Any]:
+def _assign(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
     """Place a tile at a byte address of its buffer, or a view at a global address."""
-
-    def run(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
-        if not is_view(place):
-            form, pitch = TileForm(place.type), place.window_pitch
-            return x.lines(form, place.memory, address, place.known_valid, pitch)
-        at = x.global_pointer(address, place.dtype)
-        return x.view(at.memory, at.address, place.dtype, place.shape, place.strides, place.layout)
-
-    return run
+    if not is_view(place):
+        form, pitch = TileForm(place.type), place.window_pitch
+        return x.lines(form, place.memory, address, place.known_valid, pitch)
+    at = x.global_pointer(address, place.dtype)
+    return x.view(at.memory, at.address, place.dtype, place.shape, place.strides, place.layout)
 
 
 def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
@@ -130,7 +126,7 @@ def _part(x: Handles, src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]
     return src.memory, src.address + offset * src.type.itemsize
 
 
-ASSIGN = handles(_assign)
+ASSIGN = handles(lambda case: _assign)
 SUBVIEW = _bound(_part)
 ALIAS = _bound(lambda x, src, dst, numbers: (src.memory, src.address))
 SCALE_ADDRESS = _bound(lambda x, src, dst, numbers: (dst.memory, src.address >> SCALES_SHIFT))

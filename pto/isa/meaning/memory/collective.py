@@ -110,20 +110,17 @@ TOKEN = Token()
 def _start(far: str) -> Move:
     """Start a transfer; `far` is the operand on the peer."""
 
-    def make(case: Case) -> Callable[..., Token]:
-        def run(x: Mover, dst: GlobalTensor, src: GlobalTensor, session: Any, peer: Any) -> Token:
-            require_flat(x, dst)
-            require_flat(x, src)
-            require_alike(x, dst, src, "both sides of a transfer")
-            if peer is not None:
-                there = x.on_peer(dst if far == "dst" else src, peer)
-                dst, src = (there, src) if far == "dst" else (dst, there)
-            x.assign(dst, [src])
-            return TOKEN
+    def run(x: Mover, dst: GlobalTensor, src: GlobalTensor, session: Any, peer: Any) -> Token:
+        require_flat(x, dst)
+        require_flat(x, src)
+        require_alike(x, dst, src, "both sides of a transfer")
+        if peer is not None:
+            there = x.on_peer(dst if far == "dst" else src, peer)
+            dst, src = (there, src) if far == "dst" else (dst, there)
+        x.assign(dst, [src])
+        return TOKEN
 
-        return run
-
-    return Move(make)
+    return Move(lambda case: run)
 
 
 def require_flat(x: Mover, view: GlobalTensor) -> None:
@@ -309,13 +306,10 @@ def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
     return None
 
 
-def _broadcast(case: Case) -> Work:
-    def work(x: Mover, src: GlobalTensor, members: Members) -> None:
-        require_alike(x, src, members[0], "src and the members of a group")
-        for member in members:
-            x.assign(member, [src])
-
-    return work
+def _broadcast(x: Mover, src: GlobalTensor, members: Members) -> None:
+    require_alike(x, src, members[0], "src and the members of a group")
+    for member in members:
+        x.assign(member, [src])
 
 
 def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor]:
@@ -336,20 +330,14 @@ def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor
     return [x.rows(whole, rows * n, rows) for n in range(count)]
 
 
-def _gather(case: Case) -> Work:
-    def work(x: Mover, dst: GlobalTensor, members: Members) -> None:
-        for part, member in zip(_parts(x, dst, members), members, strict=True):
-            x.assign(part, [member])
-
-    return work
+def _gather(x: Mover, dst: GlobalTensor, members: Members) -> None:
+    for part, member in zip(_parts(x, dst, members), members, strict=True):
+        x.assign(part, [member])
 
 
-def _scatter(case: Case) -> Work:
-    def work(x: Mover, src: GlobalTensor, members: Members) -> None:
-        for part, member in zip(_parts(x, src, members), members, strict=True):
-            x.assign(member, [part])
-
-    return work
+def _scatter(x: Mover, src: GlobalTensor, members: Members) -> None:
+    for part, member in zip(_parts(x, src, members), members, strict=True):
+        x.assign(member, [part])
 
 
 def _reduce(case: Case) -> Work:
@@ -366,7 +354,7 @@ def _reduce(case: Case) -> Work:
     return work
 
 
-BROADCAST = _collective("ping", _broadcast)
-GATHER = _collective("ping", _gather)
-SCATTER = _collective("ping", _scatter)
+BROADCAST = _collective("ping", lambda case: _broadcast)
+GATHER = _collective("ping", lambda case: _gather)
+SCATTER = _collective("ping", lambda case: _scatter)
 REDUCE = _collective("acc", _reduce)

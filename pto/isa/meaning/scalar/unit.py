@@ -100,34 +100,23 @@ STRUCT_SET = Move(_struct_set)
 WORD = t.Scalar("i64", I64)
 
 
-def _get_ctrl(case: Case) -> Callable[..., Any]:
-    return lambda x: x.scalar(x.get(registers.CTRL), WORD)
-
-
-def _set_ctrl(x: Mover, value: Any) -> None:
-    x.put(registers.CTRL, x.number(value))
-
-
-GET_CTRL = Move(_get_ctrl)
-SET_CTRL = Move(lambda case: _set_ctrl)
+GET_CTRL = Move(lambda case: lambda x: x.scalar(x.get(registers.CTRL), WORD))
+SET_CTRL = Move(lambda case: lambda x, value: x.put(registers.CTRL, x.number(value)))
 
 
 def bit(value: int) -> Move:
     """The first operand with the bit of the second set to `value`."""
 
-    def make(case: Case) -> Callable[..., Any]:
-        def run(x: Mover, number: Any, index: Any) -> Any:
-            at = x.number(index)
-            x.require(
-                (at >= 0) & (at < 64),
-                lambda: fail("PTO-S134", f"bit {at} does not exist: a register has bits 0 to 63"),
-            )
-            word, mask = x.number(number), 1 << at
-            return x.scalar(word | mask if value else word & ~mask, WORD)
+    def run(x: Mover, number: Any, index: Any) -> Any:
+        at = x.number(index)
+        x.require(
+            (at >= 0) & (at < 64),
+            lambda: fail("PTO-S134", f"bit {at} does not exist: a register has bits 0 to 63"),
+        )
+        word, mask = x.number(number), 1 << at
+        return x.scalar(word | mask if value else word & ~mask, WORD)
 
-        return run
-
-    return Move(make)
+    return Move(lambda case: run)
 
 
 # ---- debugging

@@ -14,7 +14,7 @@ from pto.core.tile import Tile
 from pto.isa.meaning import lanes
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes
-from pto.isa.meaning.tile.mover import Mover
+from pto.isa.meaning.tile.mover import Cell, Mover
 from pto.isa.meaning.tile.regions import element, require_arithmetic, taken
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
@@ -143,29 +143,8 @@ def _select(case: Case) -> Callable[..., None]:
     in_bytes = case.profile.vector.select_mask == "bytes"
 
     def step(x: Mover, mask: Tile, src0: Tile, src1: Tile, tmp: Tile, dst: Tile) -> None:
-        rows, cols = dst.get_valid()
-
-        def bit(i: Lanes, j: Lanes) -> Lanes:
-            if not in_bytes:
-                return x.bit(mask, i, j)
-            at, width = i * cols + j, mask.get_valid()[1]
-            byte = x.read(mask, at // 8 // width, at // 8 % width)
-            return byte >> (at % 8).astype(byte.dtype) & byte.dtype.type(1) != byte.dtype.type(0)
-
-        def run() -> None:
-            for src in (src0, src1):
-                x.within(src, rows, cols)
-            if in_bytes:
-                _require_stream(x, mask, rows * cols)
-            else:
-                _require_bits(x, mask, rows, cols)
-
-            def cell(i: Lanes, j: Lanes) -> Lanes:
-                return lanes.select(bit(i, j), x.read(src0, i, j), x.read(src1, i, j))
-
-            x.each(rows, cols, cell, dst)
-
-        x.when((rows > 0) & (cols > 0), run)
+        first, second = (lambda i, j, src=src: x.read(src, i, j) for src in (src0, src1))
+        _choose(x, mask, dst, (src0, src1), first, second, in_bytes)
 
     return step
 
@@ -174,20 +153,40 @@ def _select_scalar(case: Case) -> Callable[..., None]:
     number = _number(case, "dst")
 
     def step(x: Mover, mask: Tile, src: Tile, tmp: Tile, value: Any, dst: Tile) -> None:
-        rows, cols = dst.get_valid()
-
-        def run() -> None:
-            x.within(src, rows, cols)
-            _require_bits(x, mask, rows, cols)
-
-            def cell(i: Lanes, j: Lanes) -> Lanes:
-                return lanes.select(x.bit(mask, i, j), x.read(src, i, j), number(x, value))
-
-            x.each(rows, cols, cell, dst)
-
-        x.when((rows > 0) & (cols > 0), run)
+        _choose(x, mask, dst, (src,), lambda i, j: x.read(src, i, j), lambda i, j: number(x, value))
 
     return step
+
+
+def _choose(
+    x: Mover,
+    mask: Tile,
+    dst: Tile,
+    sources: tuple[Tile, ...],
+    first: Cell,
+    second: Cell,
+    in_bytes: bool = False,
+) -> None:
+    """dst[i,j] = first(i, j) if its bit of the mask is set, else second(i, j)."""
+    rows, cols = dst.get_valid()
+
+    def bit(i: Lanes, j: Lanes) -> Lanes:
+        if not in_bytes:
+            return x.bit(mask, i, j)
+        at, width = i * cols + j, mask.get_valid()[1]
+        byte = x.read(mask, at // 8 // width, at // 8 % width)
+        return byte >> (at % 8).astype(byte.dtype) & byte.dtype.type(1) != byte.dtype.type(0)
+
+    def run() -> None:
+        for src in sources:
+            x.within(src, rows, cols)
+        if in_bytes:
+            _require_stream(x, mask, rows * cols)
+        else:
+            _require_bits(x, mask, rows, cols)
+        x.each(rows, cols, lambda i, j: lanes.select(bit(i, j), first(i, j), second(i, j)), dst)
+
+    x.when((rows > 0) & (cols > 0), run)
 
 
 def _number(case: Case, tile: str) -> Callable[[Mover, Any], Lanes]:

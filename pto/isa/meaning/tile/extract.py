@@ -54,13 +54,8 @@ def _extract(case: Case) -> Callable[..., None]:
 
 
 def _extract_scaled(case: Case) -> Callable[..., None]:
-    transfer = TileTransfer(case)
-
-    def run(x: Mover, src: Tile, fp: Tile, r: Any, c: Any, dst: Tile) -> None:
-        at = x.number(r), x.number(c)
-        transfer(x, src, at, dst, (0, 0), dst.get_valid(), fp)
-
-    return run
+    extract = _extract(case)
+    return lambda x, src, fp, r, c, dst: extract(x, src, r, c, dst, *(None,) * 4, fp)
 
 
 def _insert(case: Case) -> Callable[..., None]:
@@ -75,13 +70,8 @@ def _insert(case: Case) -> Callable[..., None]:
 
 
 def _insert_scaled(case: Case) -> Callable[..., None]:
-    transfer = TileTransfer(case)
-
-    def run(x: Mover, src: Tile, fp: Tile, r: Any, c: Any, dst: Tile) -> None:
-        to = x.number(r), x.number(c)
-        transfer(x, src, (0, 0), dst, to, src.get_valid(), fp)
-
-    return run
+    insert = _insert(case)
+    return lambda x, src, fp, r, c, dst: insert(x, src, r, c, dst, fp, None)
 
 
 EXTRACT = Move(_extract)

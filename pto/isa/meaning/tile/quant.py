@@ -64,21 +64,16 @@ def _quantise(case: Case) -> Callable[..., None]:
     return step
 
 
-def _dequantise(case: Case) -> Callable[..., None]:
-    src_type = element(case, "src")
+def _dequantise(x: Mover, src: Tile, scale: Tile, offset: Tile, dst: Tile) -> None:
+    _require_rows(x, dst, scale, offset)
+    x.within(src, *dst.get_valid())
 
-    def step(x: Mover, src: Tile, scale: Tile, offset: Tile, dst: Tile) -> None:
-        _require_rows(x, dst, scale, offset)
-        x.within(src, *dst.get_valid())
+    def cell(i: Lanes, j: Lanes) -> Lanes:
+        wide = lanes.convert(x.read(src, i, j), src.type.dtype, F32, Round.RINT, False)
+        centred = lanes.sub(wide, _per_row(x, offset, i))
+        return lanes.mul(centred, _per_row(x, scale, i))
 
-        def cell(i: Lanes, j: Lanes) -> Lanes:
-            wide = lanes.convert(x.read(src, i, j), src_type, F32, Round.RINT, False)
-            centred = lanes.sub(wide, _per_row(x, offset, i))
-            return lanes.mul(centred, _per_row(x, scale, i))
-
-        x.each(*dst.get_valid(), cell, dst)
-
-    return step
+    x.each(*dst.get_valid(), cell, dst)
 
 
 # ---- one exponent per group: magnitudes are compared as bits, so NaN is the greatest
@@ -350,5 +345,5 @@ def _as_type(values: Lanes, dst: DType) -> Lanes:
 
 
 QUANTISE = Move(_quantise)
-DEQUANTISE = Move(_dequantise)
+DEQUANTISE = Move(lambda case: _dequantise)
 QUANTISE_GROUPS = Move(_quantise_groups)

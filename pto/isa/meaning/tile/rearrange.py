@@ -93,78 +93,67 @@ RESHAPE = handles(_reshape)
 # ---- transposition and concatenation
 
 
-def _transpose(case: Case) -> Callable[..., None]:
+def _transpose(x: Mover, src: Tile, tmp: Tile, dst: Tile) -> None:
     """dst[j,i] = src[i,j] for every valid element of src."""
-
-    def run(x: Mover, src: Tile, tmp: Tile, dst: Tile) -> None:
-        rows, cols = src.get_valid()
-        change = _same_bits(src, dst)
-        x.copy(src, (0, 0), dst, (0, 0), (cols, rows), change, turned=True)
-
-    return run
+    rows, cols = src.get_valid()
+    change = _same_bits(src, dst)
+    x.copy(src, (0, 0), dst, (0, 0), (cols, rows), change, turned=True)
 
 
-def _concat(case: Case) -> Callable[..., None]:
-    def run(x: Mover, src0: Tile, src1: Tile, dst: Tile) -> None:
-        (rows, left), (_, right) = src0.get_valid(), src1.get_valid()
-        counts = [tile.get_valid()[0] for tile in (src0, src1, dst)]
-        fine = (rows == counts[1]) & (rows == counts[2])
-        x.require(fine, lambda: _other_rows(counts))
-        x.holds(dst, (0, 0), (rows, left + right))
-        x.copy(src0, (0, 0), dst, (0, 0), (rows, left), _same_bits(src0, dst))
-        x.copy(src1, (0, 0), dst, (0, left), (rows, right), _same_bits(src1, dst))
-
-    return run
+def _concat(x: Mover, src0: Tile, src1: Tile, dst: Tile) -> None:
+    (rows, left), (_, right) = src0.get_valid(), src1.get_valid()
+    counts = [tile.get_valid()[0] for tile in (src0, src1, dst)]
+    fine = (rows == counts[1]) & (rows == counts[2])
+    x.require(fine, lambda: _other_rows(counts))
+    x.holds(dst, (0, 0), (rows, left + right))
+    x.copy(src0, (0, 0), dst, (0, 0), (rows, left), _same_bits(src0, dst))
+    x.copy(src1, (0, 0), dst, (0, left), (rows, right), _same_bits(src1, dst))
 
 
-def _concat_counted(case: Case) -> Callable[..., None]:
+def _concat_counted(
+    x: Mover, src0: Tile, src1: Tile, idx0: Tile, idx1: Tile, dst: Tile, dst_idx: Tile | None
+) -> None:
     """Concatenate a run-time number of columns per row.
 
     The counts are in bytes of index elements: divide by their size. Only the counted elements are
     read, and only their positions change.
     """
+    rows, _ = src0.get_valid()
+    counts = [tile.get_valid()[0] for tile in (src0, src1, idx0, idx1, dst)]
+    fine = (rows == counts[1]) & (rows == counts[2])
+    fine = fine & (rows == counts[3]) & (rows == counts[4])
+    x.require(fine, lambda: _other_rows(counts))
 
-    def run(
-        x: Mover, src0: Tile, src1: Tile, idx0: Tile, idx1: Tile, dst: Tile, dst_idx: Tile | None
-    ) -> None:
-        rows, _ = src0.get_valid()
-        counts = [tile.get_valid()[0] for tile in (src0, src1, idx0, idx1, dst)]
-        fine = (rows == counts[1]) & (rows == counts[2])
-        fine = fine & (rows == counts[3]) & (rows == counts[4])
-        x.require(fine, lambda: _other_rows(counts))
+    def length(tile: Tile, i: Lanes) -> Lanes:
+        return x.count(tile, i, 0)
 
-        def length(tile: Tile, i: Lanes) -> Lanes:
-            return x.count(tile, i, 0)
+    def taken(i: Lanes) -> tuple[Lanes, Lanes]:
+        size = idx0.type.itemsize
+        return length(idx0, i) // size, length(idx1, i) // size
 
-        def taken(i: Lanes) -> tuple[Lanes, Lanes]:
-            size = idx0.type.itemsize
-            return length(idx0, i) // size, length(idx1, i) // size
+    def fits(i: Lanes, j: Lanes) -> Lanes:
+        a, b = taken(i)
+        inside = (a >= 0) & (a <= src0.type.cols) & (b >= 0) & (b <= src1.type.cols)
+        return inside & (a + b <= dst.type.cols)
 
-        def fits(i: Lanes, j: Lanes) -> Lanes:
-            a, b = taken(i)
-            inside = (a >= 0) & (a <= src0.type.cols) & (b >= 0) & (b <= src1.type.cols)
-            return inside & (a + b <= dst.type.cols)
+    def cell(i: Lanes, j: Lanes) -> Lanes:
+        a, b = taken(i)
+        left, right = j < a, (j >= a) & (j < a + b)
+        found = select(right, x.read(src1, i, j - a, right), x.read(dst, i, j))
+        return select(left, x.read(src0, i, j, left), found)
 
-        def cell(i: Lanes, j: Lanes) -> Lanes:
-            a, b = taken(i)
-            left, right = j < a, (j >= a) & (j < a + b)
-            found = select(right, x.read(src1, i, j - a, right), x.read(dst, i, j))
-            return select(left, x.read(src0, i, j, left), found)
+    def total(i: Lanes, j: Lanes) -> Lanes:
+        return (length(idx0, i) + length(idx1, i)).astype(dst_idx.type.dtype.numpy)  # type: ignore[union-attr]
 
-        def total(i: Lanes, j: Lanes) -> Lanes:
-            return (length(idx0, i) + length(idx1, i)).astype(dst_idx.type.dtype.numpy)  # type: ignore[union-attr]
-
-        room = x.all(rows, 1, fits)
-        limits = src0.type.cols, src1.type.cols, dst.type.cols
-        x.require(room, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
-        if dst_idx is not None:  # before dst is written, so that an error leaves both unchanged
-            short = dst_idx
-            x.require(rows <= short.type.rows, lambda: outside(short, rows, 1, "written"))
-        x.each(rows, dst.type.cols, cell, dst)
-        if dst_idx is not None:
-            x.each(rows, 1, total, dst_idx)
-
-    return run
+    room = x.all(rows, 1, fits)
+    limits = src0.type.cols, src1.type.cols, dst.type.cols
+    x.require(room, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
+    if dst_idx is not None:  # before dst is written, so that an error leaves both unchanged
+        short = dst_idx
+        x.require(rows <= short.type.rows, lambda: outside(short, rows, 1, "written"))
+    x.each(rows, dst.type.cols, cell, dst)
+    if dst_idx is not None:
+        x.each(rows, 1, total, dst_idx)
 
 
 def _other_rows(counts: list[int]) -> PtoError:
@@ -181,9 +170,9 @@ def _no_room(taken: tuple[Lanes, Lanes], limits: tuple[int, int, int]) -> PtoErr
     raise RuntimeError("every row has room")
 
 
-TRANSPOSE = Move(_transpose)
-CONCAT = Move(_concat)
-CONCAT_COUNTED = Move(_concat_counted)
+TRANSPOSE = Move(lambda case: _transpose)
+CONCAT = Move(lambda case: _concat)
+CONCAT_COUNTED = Move(lambda case: _concat_counted)
 
 # ---- interleaving
 
@@ -201,42 +190,34 @@ def _other_regions(tiles: Sequence[Tile]) -> PtoError:
     return fail("PTO-S021", f"the tiles have different valid regions: {shown}")
 
 
-def _interleave(case: Case) -> Callable[..., None]:
-    def run(x: Mover, src0: Tile, src1: Tile, dst0: Tile, dst1: Tile) -> None:
-        rows, cols = _alike(x, src0, src1, dst0, dst1)
+def _interleave(x: Mover, src0: Tile, src1: Tile, dst0: Tile, dst1: Tile) -> None:
+    rows, cols = _alike(x, src0, src1, dst0, dst1)
 
-        def at(i: Lanes, k: Lanes) -> Lanes:
-            """Element k of the two sources interleaved."""
-            return select(k % 2 == 0, x.read(src0, i, k // 2), x.read(src1, i, k // 2))
+    def at(i: Lanes, k: Lanes) -> Lanes:
+        """Element k of the two sources interleaved."""
+        return select(k % 2 == 0, x.read(src0, i, k // 2), x.read(src1, i, k // 2))
 
-        x.each(rows, cols, lambda i, j: (at(i, j), at(i, j + cols)), dst0, dst1)
-
-    return run
+    x.each(rows, cols, lambda i, j: (at(i, j), at(i, j + cols)), dst0, dst1)
 
 
-def _deinterleave(case: Case) -> Callable[..., None]:
-    def run(x: Mover, src0: Tile, src1: Tile | None, dst0: Tile, dst1: Tile) -> None:
-        rows, cols = _alike(x, src0) if src1 is None else _alike(x, src0, src1)
-        total = cols if src1 is None else cols * 2
-        height, width = _alike(x, dst0, dst1)
-        x.require(
-            (rows == height) & (width * 2 == total),
-            lambda: fail(
-                "PTO-S066", f"{rows}x{total} elements are not two tiles of {height}x{width}"
-            ),
-        )
+def _deinterleave(x: Mover, src0: Tile, src1: Tile | None, dst0: Tile, dst1: Tile) -> None:
+    rows, cols = _alike(x, src0) if src1 is None else _alike(x, src0, src1)
+    total = cols if src1 is None else cols * 2
+    height, width = _alike(x, dst0, dst1)
+    x.require(
+        (rows == height) & (width * 2 == total),
+        lambda: fail("PTO-S066", f"{rows}x{total} elements are not two tiles of {height}x{width}"),
+    )
 
-        def at(i: Lanes, k: Lanes) -> Lanes:
-            if src1 is None:
-                return x.read(src0, i, k)
-            first = k < cols
-            behind = x.read(src1, i, k - cols, k >= cols)
-            return select(first, x.read(src0, i, k, first), behind)
+    def at(i: Lanes, k: Lanes) -> Lanes:
+        if src1 is None:
+            return x.read(src0, i, k)
+        first = k < cols
+        behind = x.read(src1, i, k - cols, k >= cols)
+        return select(first, x.read(src0, i, k, first), behind)
 
-        x.each(rows, width, lambda i, j: (at(i, j * 2), at(i, j * 2 + 1)), dst0, dst1)
-
-    return run
+    x.each(rows, width, lambda i, j: (at(i, j * 2), at(i, j * 2 + 1)), dst0, dst1)
 
 
-INTERLEAVE = Move(_interleave)
-DEINTERLEAVE = Move(_deinterleave)
+INTERLEAVE = Move(lambda case: _interleave)
+DEINTERLEAVE = Move(lambda case: _deinterleave)

@@ -51,38 +51,33 @@ def search(axis: Axis, greatest: bool) -> Move:
     return Move(make)
 
 
-def _sum_neighbours(x: Mover, src: Tile, dst: Tile) -> None:
-    """Sums of neighbours; an odd last element is added to 0, the rest of the valid row is 0."""
-    rows, cols = dst.get_valid()
-    half = (cols + 1) // 2
-    x.within(src, rows, cols)
-
-    def pair(i: Lanes, j: Lanes) -> Lanes:
-        return add(x.read(src, i, j * 2), x.read(src, i, j * 2 + 1))
-
-    def last(i: Lanes, j: Lanes) -> Lanes:
-        even, odd = x.read(src, i, j * 2), j * 2 + 1 < cols
-        return add(even, select(odd, x.read(src, i, j * 2 + 1, odd), const(even, 0)))
-
-    x.when(
-        cols % 2 == 0, lambda: x.each(rows, half, pair, dst), lambda: x.each(rows, half, last, dst)
-    )
-    x.fill(dst, np.zeros((), dst.type.dtype.numpy), (0, rows), (half, cols))
-
-
-def _sum_pairs(x: Mover, src: Tile, dst: Tile) -> None:
-    """Sums of whole pairs only; the rest of dst is unchanged."""
-    rows, cols = dst.get_valid()
-    x.within(src, rows, cols)
-
-    def cell(i: Lanes, j: Lanes) -> Lanes:
-        return add(x.read(src, i, j * 2), x.read(src, i, j * 2 + 1))
-
-    x.each(rows, cols // 2, cell, dst)
-
-
 def _neighbours(case: Case) -> Callable[..., None]:
-    return _sum_pairs if case.profile.vector.odd_neighbour == "left" else _sum_neighbours
+    """Sums of neighbours; an odd last element is added to 0, the rest of the valid row is 0.
+
+    Some profiles compute whole pairs only and leave the rest of dst unchanged.
+    """
+    only_pairs = case.profile.vector.odd_neighbour == "left"
+
+    def run(x: Mover, src: Tile, dst: Tile) -> None:
+        rows, cols = dst.get_valid()
+        half = (cols + 1) // 2
+        x.within(src, rows, cols)
+
+        def pair(i: Lanes, j: Lanes) -> Lanes:
+            return add(x.read(src, i, j * 2), x.read(src, i, j * 2 + 1))
+
+        def last(i: Lanes, j: Lanes) -> Lanes:
+            even, odd = x.read(src, i, j * 2), j * 2 + 1 < cols
+            return add(even, select(odd, x.read(src, i, j * 2 + 1, odd), const(even, 0)))
+
+        if only_pairs:
+            x.each(rows, cols // 2, pair, dst)
+            return
+        pairs, rest = (lambda cell=cell: x.each(rows, half, cell, dst) for cell in (pair, last))
+        x.when(cols % 2 == 0, pairs, rest)
+        x.fill(dst, np.zeros((), dst.type.dtype.numpy), (0, rows), (half, cols))
+
+    return run
 
 
 SUM_NEIGHBOURS = Move(_neighbours)

@@ -27,50 +27,41 @@ _BINS = 256
 # ---- tsort32
 
 
-def _sort_blocks(case: Case) -> Callable[..., None]:
+def _sort_blocks(x: Mover, src: Tile, idx: Tile, tmp: Tile | None, dst: Tile) -> None:
     """Sort blocks over dst's valid rows and src's valid columns.
 
     Only records of valid elements are written. A shorter last block is a block, and one row of
     indices may be used for all rows.
     """
-    kind = element(case, "src")
-    per_record = RECORD // kind.itemsize
+    rows, cols = dst.get_valid()[0], src.get_valid()[1]
+    height, width = idx.get_valid()
+    room = dst.type.cols // (RECORD // src.type.itemsize)
 
-    def sort(x: Mover, src: Tile, idx: Tile, tmp: Tile | None, dst: Tile) -> None:
-        rows, cols = dst.get_valid()[0], src.get_valid()[1]
-        height, width = idx.get_valid()
-        some = (rows > 0) & (cols > 0)
-        room = dst.type.cols // per_record
+    def key(i: Lanes, j: Lanes) -> Lanes:
+        return sort_key(x.read(src, i, j))
 
-        def key(i: Lanes, j: Lanes) -> Lanes:
-            return sort_key(x.read(src, i, j))
+    def record(i: Lanes, j: Lanes) -> Lanes:
+        number = raw(x.read(idx, x.least(i, height - 1), j)).astype(np.uint64)
+        return raw(x.read(src, i, j)).astype(np.uint64) | number << np.uint64(32)
 
-        def record(i: Lanes, j: Lanes) -> Lanes:
-            number = raw(x.read(idx, x.least(i, height - 1), j)).astype(np.uint64)
-            return raw(x.read(src, i, j)).astype(np.uint64) | number << np.uint64(32)
+    def run() -> None:
+        x.require(
+            cols <= room,
+            lambda: fail("PTO-S057", f"a row of {dst.type} holds {room} records, src has {cols}"),
+        )
+        x.within(src, rows, cols)
+        x.require(
+            ((height == 1) | (height == rows)) & (width == cols),
+            lambda: fail(
+                "PTO-S058", f"idx is {height}x{width}, but {rows}x{cols} elements are sorted"
+            ),
+        )
+        x.sort(rows, cols, BLOCK, key, record, dst)
 
-        def run() -> None:
-            x.require(
-                cols <= room,
-                lambda: fail(
-                    "PTO-S057", f"a row of {dst.type} holds {room} records, src has {cols}"
-                ),
-            )
-            x.within(src, rows, cols)
-            x.require(
-                ((height == 1) | (height == rows)) & (width == cols),
-                lambda: fail(
-                    "PTO-S058", f"idx is {height}x{width}, but {rows}x{cols} elements are sorted"
-                ),
-            )
-            x.sort(rows, cols, BLOCK, key, record, dst)
-
-        x.when(some, run)
-
-    return sort
+    x.when((rows > 0) & (cols > 0), run)
 
 
-SORT_BLOCKS = Move(_sort_blocks)
+SORT_BLOCKS = Move(lambda case: _sort_blocks)
 
 # ---- tmrgsort
 

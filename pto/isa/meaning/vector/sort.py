@@ -154,14 +154,10 @@ def _vmrgsort4(case: Case) -> Callable[..., None]:
     return merge
 
 
-def _taken(case: Case) -> Callable[..., tuple[int, ...]]:
+def _taken(x: PointerMoves) -> tuple[int, ...]:
     """The fields as i16 numbers."""
-
-    def run(x: PointerMoves) -> tuple[int, ...]:
-        fields = (x.get(VMS4_SR) >> 16 * n & 0xFFFF for n in range(WAYS))
-        return tuple((field + (1 << 15) & 0xFFFF) - (1 << 15) for field in fields)
-
-    return run
+    fields = (x.get(VMS4_SR) >> 16 * n & 0xFFFF for n in range(WAYS))
+    return tuple((field + (1 << 15) & 0xFFFF) - (1 << 15) for field in fields)
 
 
 def _plain(case: Case, plain: str) -> Callable[[PointerMoves, Any], None]:
@@ -220,6 +216,6 @@ def _vtranspose(case: Case) -> Callable[..., None]:
 
 VBITSORT = Do(_vbitsort, words=PointerMoves)
 VMRGSORT4 = Do(_vmrgsort4, words=PointerMoves)
-GET_VMS4_SR = Do(_taken, words=PointerMoves)
+GET_VMS4_SR = Do(lambda case: _taken, words=PointerMoves)
 VSORT32 = Do(_vsort32, words=PointerMoves)
 VTRANSPOSE = Do(_vtranspose, words=PointerMoves)
