@@ -100,11 +100,14 @@ def _shape(type: t.Type | None, dimensions: int) -> tuple[t.Dim, ...]:
 @rule("PTO-S072", "expects constant sizes to be those of the type")
 def _static_sizes(case: Case) -> str | None:
     """Constant sizes contradict the type; a dynamic size never does."""
-    shape = _shape(case.type("result"), len(case.op.group("shape")))
-    for dim, (value, size) in enumerate(zip(case.op.group("shape"), shape, strict=False)):
+    return _unlike_type(case, "shape", _shape(case.type("result"), len(case.op.group("shape"))))
+
+
+def _unlike_type(case: Case, group: str, shape: tuple[t.Dim, ...]) -> str | None:
+    for dim, (value, size) in enumerate(zip(case.op.group(group), shape, strict=False)):
         actual = case.constant(value)
         if actual is not None and size is not None and actual != size:
-            return f"dimension {dim} is {actual} in shape, {size} in the type"
+            return f"dimension {dim} is {actual} in {group}, {size} in the type"
     return None
 
 
@@ -128,11 +131,7 @@ def _window_inside(case: Case) -> str | None:
 def _window_typed(case: Case, source: t.View, result: t.View) -> str | None:
     if len(source.shape) != len(result.shape):
         return None  # the type may drop dimensions
-    for dim, (value, size) in enumerate(zip(case.op.group("sizes"), result.shape, strict=False)):
-        actual = case.constant(value)
-        if actual is not None and size is not None and actual != size:
-            return f"dimension {dim} is {actual} in sizes, {size} in the type"
-    return None
+    return _unlike_type(case, "sizes", result.shape)
 
 
 @rule("PTO-S074", "expects dim_index to be a dimension of tensor_view")
@@ -264,17 +263,13 @@ PARTITION_VIEW = VIEW.row(
     " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>",
     cite=(_MANUAL, f"{_VIEWS}/partition-view.md"),
 )
-for _name, _meaning, _body in (
-    ("get_tensor_view_dim", "result = the size of dimension dim_index", meaning.DIMENSION),
-    (
-        "get_tensor_view_stride",
-        "result = the stride of dimension dim_index, in elements",
-        meaning.STRIDE,
-    ),
+for _name, _what, _body in (
+    ("get_tensor_view_dim", "size of dimension dim_index", meaning.DIMENSION),
+    ("get_tensor_view_stride", "stride of dimension dim_index, in elements", meaning.STRIDE),
 ):
     VIEW.row(
         _name,
-        _meaning,
+        f"result = the {_what}",
         body=_body,
         operands=_DIM,
         results=Result("result", "index"),

@@ -53,34 +53,25 @@ for _way, _words, _pipe in (
 
 # Packed words: packLoopPair of PTOAS, and the emitters that call it.
 _PACKED = {
-    "set_loop_size_outtol1": ("loop counts of GM to L1 copies: loop2<<21 | loop1", "MTE2", 366),
-    "set_loop1_stride_outtol1": (
-        "loop1 byte strides of GM to L1 copies: src | dst<<40",
-        "MTE2",
-        365,
-    ),
-    "set_loop2_stride_outtol1": (
-        "loop2 byte strides of GM to L1 copies: src | dst<<40",
-        "MTE2",
-        364,
-    ),
-    "set_pad_val_outtol1": ("pad value of GM to L1 copies", "S", 373),
+    "set_loop_size_outtol1": ("loop counts of GM to L1 copies: loop2<<21 | loop1", 366),
+    "set_loop1_stride_outtol1": ("loop1 byte strides of GM to L1 copies: src | dst<<40", 365),
+    "set_loop2_stride_outtol1": ("loop2 byte strides of GM to L1 copies: src | dst<<40", 364),
+    "set_pad_val_outtol1": ("pad value of GM to L1 copies", 373),
     "set_mte2_nz_para": (
         "nd2nz and dn2nz destination: group | loop2<<16 | loop3<<32 | loop4<<48, in 32 bytes",
-        "S",
         372,
     ),
-    "set_quant_pre": ("scalar quantisation of the fixpipe: f32 bits", "S", 416),
-    "set_relu_alpha": ("scalar relu slope of the fixpipe: f32 bits", "S", 417),
-    "set_fix_clip_relu": ("clip value of the fixpipe: f16 bits or 16 bits of an integer", "S", 418),
+    "set_quant_pre": ("scalar quantisation of the fixpipe: f32 bits", 416),
+    "set_relu_alpha": ("scalar relu slope of the fixpipe: f32 bits", 417),
+    "set_fix_clip_relu": ("clip value of the fixpipe: f16 bits or 16 bits of an integer", 418),
     "set_fpc": (
         "fixpipe parameter addresses: relu (addr & 0xffff)>>6 in bits 7:0, quantisation"
         " (addr & 0xffff)>>7 in bits 15:8",
-        "S",
         419,
     ),
 }
-for _name, (_meaning, _pipe, _line) in _PACKED.items():
+for _name, (_meaning, _line) in _PACKED.items():
+    _pipe = "MTE2" if _name.startswith("set_loop") else None
     CONFIG.row(_name, _meaning, body=BODIES[_name], pipe=_pipe, cite=f"PTOAS VPTOOps.td:{_line}")
 for _name, _meaning in {
     "set_loop3_para": "fixpipe loop3: count | src_stride<<16 | dst_stride<<32",

@@ -171,6 +171,7 @@ class Family(Shared):
     section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
     dialect: str = "pto."
     profiles: str = " ".join(PROFILES)
+    types: str | Mapping[str, str] = ""  # of rows that state none: on every profile, or by profile
     cite: str | tuple[str, ...] = "pto-isa docs/isa/{NAME}.md"  # {NAME}: the row's, in capitals
 
     def row(
@@ -219,7 +220,9 @@ class Family(Shared):
         made |= {each: _some(made[each]) for each in ("operands", "results", "attrs", "notes")}
         used: tuple[Operand, ...] = made["operands"]
         all_of_them = " , ".join(f"${o.name}{'*' if o.variadic else ''}" for o in used)
-        listed = {"cpu": cpu or types, "a2a3": a2a3 or npu or types, "a5": a5 or npu or types}
+        stated = {"cpu": cpu or types, "a2a3": a2a3 or npu or types, "a5": a5 or npu or types}
+        usual = dict.fromkeys(PROFILES, self.types) if isinstance(self.types, str) else self.types
+        listed = stated if any(stated.values()) else usual
         cited = _some(self.cite if cite is None else cite)
         made |= {
             "name": self.dialect + name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pto.isa.handle.view import one_per_dimension
@@ -21,15 +22,13 @@ _MANUAL = "PTOAS docs/PTO_IR_manual.md"
 _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 
 
-def _scalar_family(name: str, meaning: str, cost: str = "register") -> Family:
-    return Family(name, meaning, "scalar", pipe="S", text="{}", cost=cost)
-
-
-QUERY = _scalar_family("queries", "where this code runs")
-MEMORY = _scalar_family("scalar memory", "one element at a time", "element")
-LOCAL_ARRAY = _scalar_family("local arrays", "small arrays of the scalar unit")
-REGISTER = _scalar_family("control registers", "modes of later instructions")
-DEBUG = _scalar_family("debugging", "what a program says about itself", "free")
+_family = partial(Family, section="scalar", pipe="S", text="{}", cost="register")
+_WHERE = (_MANUAL, _TD)
+QUERY = _family("queries", "where this code runs")
+MEMORY = _family("scalar memory", "one element at a time", cost="element")
+LOCAL_ARRAY = _family("local arrays", "small arrays of the scalar unit", cite=_WHERE)
+REGISTER = _family("control registers", "modes of later instructions", cite=_VTD)
+DEBUG = _family("debugging", "what a program says about itself", cost="free", cite=_WHERE)
 
 # ---- queries
 
@@ -41,16 +40,10 @@ GET_BLOCK_IDX, GET_SUBBLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_NUM = (
         traits=Traits(pure=True),
         results=Result("result", "i64", "i64"),
         cite=(f"{_GYM}:{line}", _TD),
-        cxx=f"= {cxx}()",
+        cxx=f"= {cxx or name}()",
     )
     for name, words, line, body, cxx in (
-        (
-            "get_block_idx",
-            "the number of this block, from 0",
-            621,
-            meaning.BLOCK_INDEX,
-            "get_block_idx",
-        ),
+        ("get_block_idx", "the number of this block, from 0", 621, meaning.BLOCK_INDEX, ""),
         (
             "get_subblock_idx",
             "the number of this vector sub-block, 0 or 1",
@@ -58,13 +51,7 @@ GET_BLOCK_IDX, GET_SUBBLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_NUM = (
             meaning.SUB_BLOCK_INDEX,
             "get_subblockid",
         ),
-        (
-            "get_block_num",
-            "how many blocks were launched",
-            641,
-            meaning.BLOCK_COUNT,
-            "get_block_num",
-        ),
+        ("get_block_num", "how many blocks were launched", 641, meaning.BLOCK_COUNT, ""),
         (
             "get_subblock_num",
             "how many vector sub-blocks a block has",
@@ -135,20 +122,15 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
 
 
 @rule("PTO-S074", "expects indices inside array")
-def _indices_exist(case: Case) -> str | None:
-    type = case.type("array")
-    shape = type.shape if isinstance(type, t.LocalArray) else ()
-    for value, size in zip(case.op.group("indices"), shape, strict=False):
+def _indices_exist(case: Case, array: t.LocalArray) -> str | None:
+    for value, size in zip(case.op.group("indices"), array.shape, strict=False):
         index = case.constant(value)
         if index is not None and not 0 <= index < size:
             return f"index {index} of {size}"
     return None
 
 
-_INDICES = (
-    one_per_dimension("array", "indices"),
-    _indices_exist,
-)
+_INDICES = (one_per_dimension("array", "indices"), _indices_exist)
 LOCAL_ARRAY.row(
     "declare_local_array",
     "array = an array of the scalar unit, not yet set",
@@ -156,7 +138,6 @@ LOCAL_ARRAY.row(
     results=Result("array", "local array"),
     text="{} -> results",
     pipe="none",
-    cite=(_MANUAL, _TD),
 )
 LOCAL_ARRAY.row(
     "local_array_get",
@@ -167,7 +148,6 @@ LOCAL_ARRAY.row(
     text="$array [ $indices* ] {} : types(array) -> results",
     rules=(*_INDICES, scalar_matches("result", "array")),
     example="%x = pto.local_array_get %a[%i] : !pto.local_array<4xi32> -> i32",
-    cite=(_MANUAL, _TD),
 )
 LOCAL_ARRAY.row(
     "local_array_set",
@@ -194,7 +174,6 @@ REGISTER.row(
     body=meaning.GET_CTRL,
     results=Result("result", "i64"),
     text="{} : results",
-    cite=_VTD,
 )
 REGISTER.row(
     "set_ctrl",
@@ -206,7 +185,6 @@ REGISTER.row(
         "Bits: 8:6 and 10:9 type and kind of atomic stores, 45 hif8, 46 tf32, 47 tf32 rounds away,"
         " 48 keeps inf and NaN, 50 saturates but keeps NaN, 51 n first."
     ),
-    cite=_VTD,
     cxx="set_ctrl value",
 )
 for _bit, _verb in {0: "cleared", 1: "set"}.items():
@@ -218,7 +196,6 @@ for _bit, _verb in {0: "cleared", 1: "set"}.items():
         results=Result("result", "i64"),
         text="$first , $second {} : types -> results",
         rules=_bit_exists,
-        cite=_VTD,
     )
 
 # ---- debugging
@@ -232,14 +209,12 @@ PRINT = DEBUG.row(
     attrs=Attr("format", "str", required=True, meaning="a printf format for one number"),
     text="ins( @format , $scalar : types ) {}",
     example='pto.print ins("%+08.3f", %x : f32)',
-    cite=(_MANUAL, _TD),
     cxx="= cce::printf({format}, {scalar})",
 )
 DEBUG.row(
     "trap",
     "stop with an error",
     body=meaning.TRAP,
-    cite=(_MANUAL, _TD),
     cxx="= trap()",
     simulated="inline void trap() { __builtin_trap(); }",
 )
@@ -247,14 +222,11 @@ DEBUG.row(
 
 # ---- records
 
-_RECORD = Family(
+_RECORD = _family(
     "records",
     "numbers kept together by the scalar unit",
-    "scalar",
     text="$operands @path {} : types -> results",
-    pipe="S",
     subject="",
-    cost="register",
     cite="PTOAS docs/PTO_IR_manual.md:10646",
 )
 _PATH = (Attr("path", "numbers", required=True, meaning="the field, from the outside in"),)

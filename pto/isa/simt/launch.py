@@ -6,6 +6,8 @@ functions marked `pto.simt_entry`; `verify/simt.py` checks them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pto.isa.meaning.simt import launch as meaning
 from pto.isa.row.instr import Attr, Family, Result, read
 from pto.isa.rules.rule import attr_in
@@ -23,26 +25,20 @@ SIGNEDNESS = Attr("signedness", "signedness", meaning="how an integer is read")
 INSIDE, OUTSIDE = "simt entry", "outside simt entry"  # scopes
 
 
-def simt_family(name: str, meaning: str, scope: str = "") -> Family:
-    """A family of rows that run one work item at a time."""
-    return Family(
-        name,
-        meaning,
-        "simt",
-        text="$operands {} : types -> results",
-        pipe="V",
-        subject="value",
-        scope=scope,
-        cost="simt",
-        profiles="a5",
-        cite="PTOAS docs/isa/micro-isa/17-simt.md",
-    )
-
-
-LAUNCH = simt_family("simt launch", "start work items", OUTSIDE)
-QUERY = simt_family("simt query", "a number a work item sees")
+simt_family = partial(  # of rows that run one work item at a time
+    Family,
+    section="simt",
+    text="$operands {} : types -> results",
+    pipe="V",
+    subject="value",
+    cost="simt",
+    profiles="a5",
+    cite="PTOAS docs/isa/micro-isa/17-simt.md",
+)
+LAUNCH = simt_family("simt launch", "start work items", scope=OUTSIDE)
+QUERY = simt_family("simt query", "a number a work item sees", text="{} : results")
 LANES = simt_family("simt lanes", "values exchanged between the active lanes")
-ORDER = simt_family("simt order", "order and state of work items", INSIDE)
+ORDER = simt_family("simt order", "order and state of work items", scope=INSIDE, text="{}")
 
 # ---- launches
 
@@ -104,14 +100,12 @@ for _name, _meaning in _MEANINGS.items():
         _meaning,
         body=meaning.QUERIES[_name],
         results=Result("result", "i32"),
-        text="{} : results",
     )
 QUERY.row(
     "get_clock64",
     "clock, 64 bits: how many instructions the launch has done",
     body=meaning.QUERIES["clock64"],
     results=Result("result", "i64"),
-    text="{} : results",
 )
 
 # ---- lanes
@@ -173,13 +167,12 @@ SYNCTHREADS = ORDER.row(
     "syncthreads",
     "no work item goes on before all have come here",
     body=meaning.SYNCTHREADS,
-    text="{}",
 )
 for _name, _meaning in {
     "threadfence": "earlier memory accesses of the work item come before later ones",
     "threadfence_block": "as threadfence, for the work items of one block",
 }.items():
-    ORDER.row(_name, _meaning, body=meaning.FENCE, text="{}")
+    ORDER.row(_name, _meaning, body=meaning.FENCE)
 _SLOT = (Attr("slot", "int", required=True, meaning="a 32-bit word that outlives the entry"),)
 _KEPT = "i8 i16 i32 i64 f16 bf16 f32 i1"
 KEEP = ORDER.row(

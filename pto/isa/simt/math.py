@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pto.isa.meaning.simt import math as meaning
-from pto.isa.row.instr import Attr, Result, read
+from pto.isa.row.instr import Attr, Result, read, reads
 from pto.isa.rules.simt import CONVERT, same_type, value_in
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
-MATH = simt_family("simt math", "arithmetic of one work item")
-
-_RESULT = (Result("result", "number"),)
+MATH = simt_family(
+    "simt math", "arithmetic of one work item", results=(Result("result", "number"),)
+)
 _SIGN = (Attr("signedness", "signedness", required=True, meaning="how the factors are read"),)
-_PAIR = (read("lhs", "number"), read("rhs", "number"))
+_PAIR = reads("lhs rhs", "number")
 
 MATH.row(
     "prmt",
     "byte n is the one of rhs, lhs (0 to 3, 4 to 7) that nibble n of selector names modulo 8",
     body=meaning.PRMT,
-    operands=(read("lhs", "i32"), read("rhs", "i32"), read("selector", "i32")),
+    operands=reads("lhs rhs selector", "i32"),
     results=Result("result", "i32"),
 )
 MATH.row(
@@ -25,7 +25,6 @@ MATH.row(
     "high half of lhs * rhs",
     body=meaning.HIGH_HALF,
     operands=_PAIR,
-    results=_RESULT,
     attrs=_SIGN,
     text="$lhs , $rhs @signedness {} : types -> results",
     a5="i32 i64",
@@ -36,7 +35,7 @@ MATH.row(
     "mul_i32toi64",
     "all 64 bits of lhs * rhs",
     body=meaning.WIDE_PRODUCT,
-    operands=(read("lhs", "i32"), read("rhs", "i32")),
+    operands=reads("lhs rhs", "i32"),
     results=Result("result", "i64"),
     attrs=_SIGN,
     text="$lhs , $rhs @signedness {} : types -> results",
@@ -59,7 +58,6 @@ for _name, _meaning, _types in (
         _meaning,
         body=meaning.UNARY[_name],
         operands=read("value", "number"),
-        results=_RESULT,
         rules=(value_in("value", _types), same_type("value", "result")),
         notes=("the document leaves the tie rule to the target",)
         if _name in ("rint", "round")
@@ -71,7 +69,6 @@ for _name in ("sin", "cos"):
         f"{'sine' if _name == 'sin' else 'cosine'} of value, in radians",
         body=meaning.ANGLES[_name],
         operands=read("value", "number"),
-        results=_RESULT,
         scope=INSIDE,
         rules=(value_in("value", "f32"), same_type("value", "result")),
         notes="the compiler takes it from a software library; no document says its bits",
@@ -86,7 +83,6 @@ for _name, _meaning, _types in (
         _meaning,
         body=meaning.BINARY[_name],
         operands=_PAIR,
-        results=_RESULT,
         subject="lhs",
         rules=(value_in("lhs", _types), same_type("lhs", "rhs", "result")),
     )
@@ -95,7 +91,6 @@ MATH.row(
     "lhs * rhs + acc, rounded once",
     body=meaning.FMA,
     operands=(*_PAIR, read("acc", "number")),
-    results=_RESULT,
     subject="lhs",
     rules=(value_in("lhs", "f16 bf16 f32 f16x2 bf16x2"), same_type("lhs", "rhs", "acc", "result")),
 )

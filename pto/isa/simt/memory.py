@@ -9,10 +9,8 @@ from pto.isa.rules.simt import element_of, float_has_no_sign, no_wide_ub, same_t
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
 ACCESS = simt_family("simt memory", "one element, by one work item")
-ATOMIC = simt_family("simt atomic", "read, change and write in one step; the old value is given")
 
 _VALUE = (Result("value", "number"),)
-_CACHED_VALUE = (Result("value", "number"),)
 _STORED = element_of("value", "ptr")
 _CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 hifloat8"
 _L1 = Attr("l1cache", "l1cache", default="cache", meaning="path of the access; not its value")
@@ -42,7 +40,7 @@ ACCESS.row(
     "value = ptr[offset] from global memory, with cache hints",
     body=meaning.LOAD,
     operands=(read("ptr", "gm pointer"), read("offset", "index")),
-    results=_CACHED_VALUE,
+    results=_VALUE,
     attrs=(_L1, _LOAD_L2),
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
     scope=INSIDE,
@@ -62,11 +60,17 @@ ACCESS.row(
 )
 
 _CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) -> results"
-_ATOMIC_RULES = (
-    value_in("value", "i32 i64 f16 bf16 f32 f16x2 bf16x2"),
-    _STORED,
-    no_wide_ub,
-    float_has_no_sign,
+ATOMIC = simt_family(
+    "simt atomic",
+    "read, change and write in one step; the old value is given",
+    results=(Result("old", "number"),),
+    attrs=(_STORE_L2, SIGNEDNESS),
+    rules=(
+        value_in("value", "i32 i64 f16 bf16 f32 f16x2 bf16x2"),
+        _STORED,
+        no_wide_ub,
+        float_has_no_sign,
+    ),
 )
 _PACKED = "the old value of a packed update must stay unused (CANN beta.1)"
 _UPDATES = {
@@ -86,11 +90,9 @@ for _name, _new in _UPDATES.items():
         f"old = *ptr; *ptr = {_new}",
         body=meaning.atomic(_name),
         operands=(update("ptr", "gm or ub pointer"), read("value", "number")),
-        results=Result("old", "number"),
-        attrs=(_STORE_L2, SIGNEDNESS),
         text=f"$ptr , $value {_CONTROLS}",
         example=f"%old = pto.atomic_{_name} %ptr, %value signed : !pto.ptr<i32, gm>, i32 -> i32",
-        rules=(*_ATOMIC_RULES, *_bitwise, same_type("value", "old")),
+        rules=(*_bitwise, same_type("value", "old")),
         notes=_PACKED,
     )
 ATOMIC.row(
@@ -98,10 +100,8 @@ ATOMIC.row(
     "old = *ptr; if old == compare: *ptr = value",
     body=meaning.CAS,
     operands=(update("ptr", "gm or ub pointer"), *reads("compare value", "number")),
-    results=Result("old", "number"),
-    attrs=(_STORE_L2, SIGNEDNESS),
     text=f"$ptr , $compare , $value {_CONTROLS}",
     example="%old = pto.atomic_cas %ptr, %compare, %value : !pto.ptr<i32, gm>, i32 -> i32",
-    rules=(*_ATOMIC_RULES, same_type("compare", "value", "old")),
+    rules=same_type("compare", "value", "old"),
     notes=(_PACKED, "the document leaves out f16 and bf16; PTOAS takes them"),
 )

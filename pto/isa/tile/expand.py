@@ -6,8 +6,8 @@ from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
-from pto.isa.row.instr import Attr, read, scratch, write
-from pto.isa.row.traits import Traits, operators
+from pto.isa.row.instr import Attr, read, reads, scratch, write
+from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     Case,
     all_in,
@@ -40,15 +40,8 @@ from pto.isa.rules.tile import (
     tile_family,
 )
 
-_PYTHON = operators("""
-    trowexpandadd + trowexpandsub - trowexpandmul * trowexpanddiv / trowexpandmax max
-    trowexpandmin min tcolexpandadd + tcolexpandsub - tcolexpandmul * tcolexpanddiv /
-    tcolexpandmax max tcolexpandmin min
-""")
-_MOVED_A2A3 = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
-_MOVED_A5 = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
-_COMPUTED_A2A3 = "i16 i32 f16 f32"
-_COMPUTED_A5 = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+_COMMON = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
+_COMPUTED = {"a2a3": "i16 i32 f16 f32", "a5": _COMMON}
 _FULL = "!pto.tile_buf<vec, 16x64xf32>"
 _ROW = "!pto.tile_buf<vec, 1x64xf32>"
 _COLUMN = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
@@ -59,7 +52,9 @@ SPREAD = tile_family(
     "one column or row of src fills dst's valid region",
     operands=(read("src"), write("dst")),
     rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst")), same_dtype("src", "dst")),
+    types={"a2a3": _COMMON, "a5": f"{_COMMON} i64 u64"},
     cost="spread",
+    traits=Traits(operator="spread"),
 )
 
 
@@ -73,9 +68,6 @@ SPREAD.row(
     "trowexpand",
     "dst[i,j] = src[i,0]",
     body=Lane(arithmetic.same, spread="row", moves=True),
-    traits=Traits(operator="spread"),
-    a2a3=_MOVED_A2A3,
-    a5=_MOVED_A5,
     rules=(
         on(NPU, in_layout("src", "ND", "DN")),
         same_valid_rows("src", "dst"),
@@ -95,9 +87,6 @@ SPREAD.row(
     "tcolexpand",
     "dst[i,j] = src[0,j]",
     body=Lane(arithmetic.same, spread="column", moves=True),
-    traits=Traits(operator="spread"),
-    a2a3=_MOVED_A2A3,
-    a5=_MOVED_A5,
     rules=(on(NPU, row_major("src")), current(same_valid_cols("src", "dst"))),
     example=f"pto.tcolexpand ins(%src : {_ROW}) outs(%dst : {_FULL})",
     notes="i64 and u64 are in the a5 headers, not in the IR manual",
@@ -154,6 +143,7 @@ def _broadcast_bytes(case: Case) -> int | None:
 
 
 _TMP_NOTE = "tmp is working space of a2a3; a5 ignores it, and PTOAS refuses it there for {}"
+_BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"
 # arguments of the C++ templates that tile libraries expand these into
 _TEMPLATE = tuple(
     Attr(name, "any", meaning="a hint of a code template: it says nothing about values")
@@ -162,7 +152,7 @@ _TEMPLATE = tuple(
 BY_ROW = tile_family(
     "row broadcast",
     "dst[i,j] = f(src0[i,j], src1[i,0]); either source may be the one with one value per row",
-    operands=(read("src0"), read("src1"), write("dst")),
+    operands=(*reads("src0 src1"), scratch("tmp?", idle="cpu a5"), write("dst")),
     attrs=_TEMPLATE,
     rules=(
         on(NPU, all_in("vec")),
@@ -170,64 +160,47 @@ BY_ROW = tile_family(
         same_dtype("src0", "src1", "dst"),
         on(NPU, out_of_place("src0", "src1", unless=row_by_row)),
         _row_operands,
+        on("a2a3", same_dtype("tmp", "dst")),
+        on("a2a3", _broadcast_layout),
+        on("a2a3", out_of_place("src0", "src1", dst="tmp")),  # the values of rows are spread in it
+        on("a2a3", scratch_holds("32 bytes for each row", _broadcast_bytes)),
     ),
+    types=_COMPUTED,
     cost="add",
 )
-_WITH_TMP = (read("src0"), read("src1"), scratch("tmp?", idle="cpu a5"), write("dst"))
-_TMP_RULES = (
-    on("a2a3", same_dtype("tmp", "dst")),
-    on("a2a3", _broadcast_layout),
-    on("a2a3", out_of_place("src0", "src1", dst="tmp")),  # the values of rows are spread in it
-    on("a2a3", scratch_holds("32 bytes for each row", _broadcast_bytes)),
-)
-_BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"
-
 BY_ROW.row(
     "trowexpandadd",
     "dst[i,j] = src0[i,j] + src1[i,0]",
     body=Lane(lanes.add, spread="row"),
-    traits=_PYTHON["trowexpandadd"],
-    operands=_WITH_TMP,
-    rules=(*_TMP_RULES, compiled(on(NPU, same_valid("src0", "dst")))),
+    traits=Traits(operator="+"),
+    rules=compiled(on(NPU, same_valid("src0", "dst"))),
     cxx="TROWEXPANDADD dst src0 src1 tmp?",
-    a2a3=_COMPUTED_A2A3,
-    a5=_COMPUTED_A5,
     example=_WITH_COLUMN.format("trowexpandadd"),
     notes=_BF16_NOTE,
 )
-for _name, _formula, _fn, _notes in (
-    ("trowexpandsub", "src0[i,j] - src1[i,0]", lanes.sub, ()),
-    (
-        "trowexpandmul",
-        "src0[i,j] * src1[i,0]",
-        lanes.mul,
-        ("the IR manual lists f16 and f32 only",),
-    ),
-    ("trowexpandmax", "max(src0[i,j], src1[i,0])", lanes.maximum, (_TMP_NOTE.format("max"),)),
-    ("trowexpandmin", "min(src0[i,j], src1[i,0])", lanes.minimum, (_TMP_NOTE.format("min"),)),
+for _name, _formula, _fn, _operator, _notes in (
+    ("sub", "src0[i,j] - src1[i,0]", lanes.sub, "-", ()),
+    ("mul", "src0[i,j] * src1[i,0]", lanes.mul, "*", ("the IR manual lists f16 and f32 only",)),
+    ("max", "max(src0[i,j], src1[i,0])", lanes.maximum, "max", (_TMP_NOTE.format("max"),)),
+    ("min", "min(src0[i,j], src1[i,0])", lanes.minimum, "min", (_TMP_NOTE.format("min"),)),
 ):
     BY_ROW.row(
-        _name,
+        f"trowexpand{_name}",
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="row"),
-        traits=_PYTHON[_name],
-        operands=_WITH_TMP,
-        rules=_TMP_RULES,
-        a2a3=_COMPUTED_A2A3,
-        a5=_COMPUTED_A5,
-        example=_WITH_COLUMN.format(_name),
+        traits=Traits(operator=_operator),
+        example=_WITH_COLUMN.format(f"trowexpand{_name}"),
         notes=(_BF16_NOTE, *_notes),
     )
 BY_ROW.row(
     "trowexpanddiv",
     "dst[i,j] = src0[i,j] / src1[i,0]",
     body=Lane(lanes.div, spread="row"),
-    traits=_PYTHON["trowexpanddiv"],
-    operands=_WITH_TMP,
+    traits=Traits(operator="/"),
     attrs=(precision("div"), *_TEMPLATE),
     a2a3="f16 f32",
-    a5=_COMPUTED_A5,
-    rules=(*_TMP_RULES, warn(high_precision_of("dst", "f16 f32")), on(NPU, scratch_if_precise)),
+    a5=_COMMON,
+    rules=(warn(high_precision_of("dst", "f16 f32")), on(NPU, scratch_if_precise)),
     example=_WITH_COLUMN.format("trowexpanddiv"),
     notes="the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",
 )
@@ -235,8 +208,6 @@ BY_ROW.row(
     "trowexpandexpdif",
     "dst[i,j] = exp(src0[i,j] - src1[i,0])",
     body=Lane(arithmetic.exp_difference, spread="row"),
-    operands=_WITH_TMP,
-    rules=_TMP_RULES,
     cpu="f16 bf16 f32 f64",
     npu="f16 f32",
     example=_WITH_COLUMN.format("trowexpandexpdif"),
@@ -258,33 +229,32 @@ BY_COLUMN = tile_family(
         same_valid("src0", "dst"),
         same_valid_cols("src1", "dst"),
     ),
+    types=_COMPUTED,
     cost="add",
 )
-for _name, _formula, _fn in (
-    ("tcolexpandadd", "src0[i,j] + src1[0,j]", lanes.add),
-    ("tcolexpandsub", "src0[i,j] - src1[0,j]", lanes.sub),
-    ("tcolexpandmul", "src0[i,j] * src1[0,j]", lanes.mul),
-    ("tcolexpandmax", "max(src0[i,j], src1[0,j])", lanes.maximum),
-    ("tcolexpandmin", "min(src0[i,j], src1[0,j])", lanes.minimum),
+for _name, _formula, _fn, _operator in (
+    ("add", "src0[i,j] + src1[0,j]", lanes.add, "+"),
+    ("sub", "src0[i,j] - src1[0,j]", lanes.sub, "-"),
+    ("mul", "src0[i,j] * src1[0,j]", lanes.mul, "*"),
+    ("max", "max(src0[i,j], src1[0,j])", lanes.maximum, "max"),
+    ("min", "min(src0[i,j], src1[0,j])", lanes.minimum, "min"),
 ):
     BY_COLUMN.row(
-        _name,
+        f"tcolexpand{_name}",
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="column"),
-        traits=_PYTHON[_name],
-        example=_WITH_ROW.format(_name),
-        a2a3=_COMPUTED_A2A3,
-        a5=_COMPUTED_A5,
+        traits=Traits(operator=_operator),
+        example=_WITH_ROW.format(f"tcolexpand{_name}"),
         notes=_BF16_NOTE,
     )
 BY_COLUMN.row(
     "tcolexpanddiv",
     "dst[i,j] = src0[i,j] / src1[0,j]",
     body=Lane(lanes.div, spread="column"),
-    traits=_PYTHON["tcolexpanddiv"],
+    traits=Traits(operator="/"),
     attrs=precision("div"),
     a2a3="f16 f32",
-    a5=_COMPUTED_A5,
+    a5=_COMMON,
     rules=high_precision_of("dst", "f16 f32"),
     example=_WITH_ROW.format("tcolexpanddiv"),
 )

@@ -5,6 +5,8 @@ No hidden FMA: every operation rounds to the element type unless the row says ot
 
 from __future__ import annotations
 
+from functools import partial
+
 from pto.isa.meaning import Lane, lanes
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row import types as t
@@ -29,11 +31,11 @@ _NO_CPU = "The C++ simulator has no header for it; the manual gives cpu every ti
 
 _DECLARED = undefined("the headers only declare it")
 
+_fused = partial(tile_family, "elementwise fused", cost="fused")
 _SUM = ("src0", "src1", "src2", "dst")
-SUM = tile_family(
-    "elementwise fused",
+SUM = _fused(
     "three tiles to one over dst's valid region; the c is for combine, there is no carry",
-    operands=(read("src0"), read("src1"), read("src2"), write("dst")),
+    operands=(*reads("src0 src1 src2"), write("dst")),
     rules=(
         *VECTOR_UNIT,
         same_dtype(*_SUM),
@@ -41,19 +43,18 @@ SUM = tile_family(
         same_domain(*_SUM),
         on(NPU, _DECLARED),
     ),
-    cost="fused",
 )
-_UNSTATED = "The page states no element types; these are those of taddsc."
-SUM.row(
-    "taddc", "dst = src0 + src1 + src2", body=Lane(arithmetic.add_add), npu=_TYPES, notes=_UNSTATED
-)
-SUM.row(
-    "tsubc", "dst = src0 - src1 + src2", body=Lane(arithmetic.sub_add), npu=_TYPES, notes=_UNSTATED
-)
+for _name, _sign, _fn in (("taddc", "+", arithmetic.add_add), ("tsubc", "-", arithmetic.sub_add)):
+    SUM.row(
+        _name,
+        f"dst = src0 {_sign} src1 + src2",
+        body=Lane(_fn),
+        npu=_TYPES,
+        notes="The page states no element types; these are those of taddsc.",
+    )
 
 _TILES = ("src0", "src1", "dst")
-SCALAR_SUM = tile_family(
-    "elementwise fused",
+SCALAR_SUM = _fused(
     "two tiles and a scalar to one over dst's valid region",
     operands=(read("src0"), read("scalar", "scalar"), read("src1"), write("dst")),
     rules=(
@@ -64,7 +65,6 @@ SCALAR_SUM = tile_family(
         same_domain(*_TILES),
         on(NPU, _DECLARED),
     ),
-    cost="fused",
 )
 SCALAR_SUM.row("taddsc", "dst = src0 + scalar + src1", body=Lane(arithmetic.add_add), npu=_TYPES)
 SCALAR_SUM.row("tsubsc", "dst = src0 - scalar + src1", body=Lane(arithmetic.sub_add), npu=_TYPES)
@@ -78,8 +78,7 @@ def _accumulates(src: t.Scalar, dst: t.Scalar) -> str | None:
     return None if fits else f"src is {src.name}, dst is {dst.name}"
 
 
-AXPY = tile_family(
-    "elementwise fused",
+AXPY = _fused(
     "dst is read and written over its valid region",
     operands=(read("src"), read("scalar", "scalar"), update("dst")),
     rules=(
@@ -90,7 +89,6 @@ AXPY = tile_family(
         on(NPU, same_shape("src", "dst")),
         same_domain("src", "dst"),
     ),
-    cost="fused",
 )
 AXPY.row(
     "taxpy",
@@ -104,12 +102,10 @@ AXPY.row(
 )
 
 _RULES = (*VECTOR_UNIT, same_dtype(*_TILES), same_domain(*_TILES))
-INTO_DST = tile_family(
-    "elementwise fused",
+INTO_DST = _fused(
     "dst is an operand as well as the result, over its valid region",
     operands=(read("src0"), read("src1"), update("dst")),
     rules=_RULES,
-    cost="fused",
 )
 for _name, _meaning, _body, _note in (
     (
@@ -130,12 +126,10 @@ for _name, _meaning, _body, _note in (
         _name, _meaning, body=_body, npu=_FLOATS, notes=(*filter(None, (_note,)), _NO_PTOAS)
     )
 
-FUSED = tile_family(
-    "elementwise fused",
+FUSED = _fused(
     "two tiles to one over dst's valid region",
     operands=(read("src0"), read("src1"), write("dst")),
     rules=_RULES,
-    cost="fused",
 )
 FUSED.row(
     "taddrelu",
@@ -156,8 +150,7 @@ FUSED.row(
 )
 
 _NARROW = {"f32": "f16", "f16": "i8", "i16": "i8"}
-NARROWING = tile_family(
-    "elementwise fused",
+NARROWING = _fused(
     "two tiles to one of a narrower type, to nearest even and saturating",
     operands=(read("src0"), read("src1"), write("dst")),
     subject="src0",
@@ -167,33 +160,27 @@ NARROWING = tile_family(
         dtype_pairs("src0", "dst", {"cpu": _NARROW, "a2a3": _NARROW, "a5": _NARROW}),
         same_domain(*_TILES),
     ),
-    cost="fused",
 )
 _NARROWED = (
     "pto.{} ins(%src0, %src1 : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)"
 )
-NARROWING.row(
-    "taddreluconv",
-    "dst = convert(max(0, src0 + src1))",
-    body=Lane(make=arithmetic.narrowed(lanes.add_relu)),
-    types="i16 f16 f32",
-    notes=(_NO_CPU, _NO_PTOAS),
-    example=_NARROWED.format("taddreluconv"),
-    cite="pto-isa docs/isa/TADDReluConv.md",
-)
-NARROWING.row(
-    "tsubreluconv",
-    "dst = convert(max(0, src0 - src1))",
-    body=Lane(make=arithmetic.narrowed(lanes.sub_relu)),
-    types="i16 f16 f32",
-    notes=(_NO_CPU, "It has headers but no page and no PTOAS operation; the text is ours."),
-    example=_NARROWED.format("tsubreluconv"),
-    cite="pto-isa include/pto/npu/a5/TSubReluConv.hpp",
-)
+_OURS = "It has headers but no page and no PTOAS operation; the text is ours."
+for _name, _sign, _fn, _note, _page in (
+    ("add", "+", lanes.add_relu, _NO_PTOAS, "docs/isa/TADDReluConv.md"),
+    ("sub", "-", lanes.sub_relu, _OURS, "include/pto/npu/a5/TSubReluConv.hpp"),
+):
+    NARROWING.row(
+        f"t{_name}reluconv",
+        f"dst = convert(max(0, src0 {_sign} src1))",
+        body=Lane(make=arithmetic.narrowed(_fn)),
+        types="i16 f16 f32",
+        notes=(_NO_CPU, _note),
+        example=_NARROWED.format(f"t{_name}reluconv"),
+        cite=f"pto-isa {_page}",
+    )
 
-DEQUANTISED = tile_family(
-    "elementwise fused",
+DEQUANTISED = _fused(
     "two tiles of i32 to one of f16 over dst's valid region",
     operands=(
         *reads("src0 src1"),
@@ -211,7 +198,6 @@ DEQUANTISED = tile_family(
         on("a2a3", covers("tmp", "dst")),
         on("a5", _DECLARED),  # pto-inst.hpp includes no definition of it
     ),
-    cost="fused",
 )
 DEQUANTISED.row(
     "tadddeqrelu",

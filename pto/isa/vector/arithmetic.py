@@ -147,6 +147,7 @@ CARRY = vector_family(
     results=(Result("result", "vreg"), Result("carry", "mask")),
     text="$operands {} : <? ( > types <? ) > -> results",
     rules=(same_vreg("lhs", "rhs", "result"), mask_fits("lhs", "mask", "carry")),
+    types=WORDS,
     subject="lhs",
     cost="lane",
 )
@@ -156,7 +157,7 @@ for _name, (_meaning, _fn, _line) in {
     "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", arithmetic.add_carry, 3810),
     "vsubc": (f"result = lhs - rhs, {_NO_BORROW} (lhs >= rhs)", arithmetic.subtract_carry, 3836),
 }.items():
-    CARRY.row(_name, _meaning, body=Lane(_fn), types=WORDS, cite=spec(_line))
+    CARRY.row(_name, _meaning, body=Lane(_fn), cite=spec(_line))
 _SUM_OF_THREE = "result = lhs + rhs + carry_in, carry = the sum's bit 32"
 _DIFFERENCE_OF_THREE = f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}"
 for _name, (_meaning, _fn, _line) in {
@@ -168,7 +169,6 @@ for _name, (_meaning, _fn, _line) in {
         _meaning,
         body=Lane(_fn),
         operands=(*CARRY.operands[:2], read("carry_in", "mask"), CARRY.operands[2]),
-        types=WORDS,
         rules=mask_fits("lhs", "carry_in"),
         cite=spec(_line),
     )

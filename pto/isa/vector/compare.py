@@ -63,6 +63,8 @@ SELECT = vector_family(
     results=(Result("result", "vreg"),),
     text="$operands {} : types -> results",
     traits=Traits(mask_selects=True),
+    types=widths(8, 16, 32),
+    needs="pair_select",
     subject="src0",
     cost="lane",
 )
@@ -79,6 +81,7 @@ SELECT.row(
     "result[i] = mask[i] ? src0[i] : src1[i]",
     body=compare.VSEL,
     operands=(*SELECT.operands, read("mask", "mask")),
+    needs="",
     rules=(same_vreg("src0", "src1", "result"), mask_fits("src0", "mask"), _no_small_floats),
     cite=spec(4811),
     **widths(8, 16, 32, 64),
@@ -87,7 +90,6 @@ SELECT.row(
     "vselr",
     "result[i] = src0[src1[i]]; no mask",
     body=compare.VSELR,
-    needs="pair_select",
     rules=(same_vreg("src0", "result"), same_lanes("src1", "src0"), dtype_in("src1", INTEGERS)),
     notes=(
         "an older page has it as a reversed vsel with an implicit mask; the current text and the"
@@ -97,13 +99,11 @@ SELECT.row(
     ),
     example="%r = pto.vselr %v, %index : !pto.vreg<64xf32>, !pto.vreg<64xi32> -> !pto.vreg<64xf32>",
     cite=spec(4837),
-    **widths(8, 16, 32),
 )
 SELECT.row(
     "vselrv2",
     "result[i] = p[i] ? src1[i] : src0[i] with p implicit in the lowering",
     body=compare.VSELRV2,
-    needs="pair_select",
     rules=(same_lanes("src1", "src0"), same_vreg("src0", "result")),
     notes=(
         "the PTO manual (Profiles) lists it for a5; the current text took it off the a5 surface",
@@ -113,5 +113,4 @@ SELECT.row(
         " have src0's lanes",
     ),
     cite=(spec(4855), page("vector/ops/compare-select/vselrv2")),
-    **widths(8, 16, 32),
 )

@@ -87,12 +87,12 @@ def _vcvt_part(case: Case) -> str | None:
 
 
 _ROUND = "R nearest even, A nearest with ties away, F down, C up, Z toward zero, O to odd"
-_MASKED = (read("input", "vreg"), read("mask", "mask"))
 
 CONVERT = vector_family(
     "vector conversion",
     "lanes under another type",
     text="$operands {} : types -> results",
+    operands=(read("input", "vreg"), read("mask", "mask")),
     results=(Result("result", "vreg"),),
     subject="input",
     cost="lane",
@@ -103,7 +103,6 @@ CONVERT.row(
     "result = input converted; narrowing fills every 2nd or 4th lane from part on, the rest 0;"
     " widening reads those lanes; masked source lanes give 0",
     body=convert.VCVT,
-    operands=_MASKED,
     attrs=(
         Attr("rnd", "str", _ROUNDINGS, meaning=_ROUND),
         Attr("sat", "str", _words("SAT", "NOSAT"), meaning="clamp to the range, or wrap"),
@@ -126,7 +125,6 @@ CONVERT.row(
     "vtrc",
     "result[i] = mask[i] ? input[i] rounded to an integral value : 0",
     body=convert.VTRC,
-    operands=_MASKED,
     attrs=Attr(
         "round_mode",
         "str",

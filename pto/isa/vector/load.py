@@ -118,6 +118,7 @@ GATHER = vector_family(
     results=(Result("result", "vreg"),),
     text="$source , $offsets , $mask {} : types -> results",
     rules=(same_lanes("offsets", "result"),),
+    types=widths(32),
     subject="result",
     cost="reg_gather",
 )
@@ -172,7 +173,6 @@ GATHER.row(
     example="%v = pto.vgatherb %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
     " !pto.mask<b32> -> !pto.vreg<64xf32>",
     cite=spec(2658),
-    **widths(32),
 )
 GATHER.row(
     "vgather2_bc",
@@ -183,7 +183,6 @@ GATHER.row(
     example="%v = pto.vgather2_bc %ub, %offsets, %mask : !pto.ptr<f32, ub>, !pto.vreg<64xi32>,"
     " !pto.mask<b32> -> !pto.vreg<64xf32>",
     cite=spec(2689),
-    **widths(32),
 )
 LOAD.row(
     "vsld",

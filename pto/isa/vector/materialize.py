@@ -13,6 +13,7 @@ MATERIALIZE = vector_family(
     "every lane from one value",
     text="$operands {} : types -> results",
     results=(Result("result", "vreg"),),
+    types=widths(8, 16, 32),
     subject="result",
     cost="lane",
 )
@@ -33,7 +34,6 @@ MATERIALIZE.row(
     operands=read("value", "element"),
     rules=scalar_matches("value", "result"),
     cite=spec(3103),
-    **widths(8, 16, 32),
 )
 MATERIALIZE.row(
     "vdup",
@@ -60,7 +60,6 @@ MATERIALIZE.row(
         "older programs leave the mask out: all lanes",
     ),
     cite=spec(3127),
-    **widths(8, 16, 32),
 )
 MATERIALIZE.row(
     "vci",

@@ -11,12 +11,15 @@ RAW = vector_family(
     "raw vector",
     "repeats of eight 32-byte blocks of UB; strides count blocks; lanes as the mask says",
     scope="",
-    text="",
+    text="$operands {} : types",
     profiles="a2a3 a5",
     cite=_CITE,
     cost="lane",
 )
 _NOTES = ("on a5 the compiler drops it: it does nothing there",)
+
+
+_DST, _SRC = write("dst", "ub pointer"), read("src", "ub pointer")
 
 
 def _strides(*names: str) -> tuple[Operand, ...]:
@@ -25,19 +28,17 @@ def _strides(*names: str) -> tuple[Operand, ...]:
 
 
 def _add(name: str, words: str, body: object, *operands: Operand) -> None:
-    text = " , ".join(f"${o.name}" for o in operands)
     RAW.row(
         f"ub.{name}",
         words,
         body=body,
         operands=operands,
-        text=f"{text} {{}} : types" if operands else "{}",
-        subject="dst" if any(o.name == "dst" for o in operands) else "",
+        text=None if operands else "{}",
+        subject=None if _DST in operands else "",
         notes=_NOTES,
     )
 
 
-_DST, _SRC = write("dst", "ub pointer"), read("src", "ub pointer")
 _BOTH = (read("src0", "ub pointer"), read("src1", "ub pointer"))
 _WORDS = {
     "vadd": "dst = src0 + src1",

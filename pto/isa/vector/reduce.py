@@ -17,7 +17,6 @@ from pto.isa.rules.vector import (
     vector_family,
 )
 
-_EXTREMES = f"{INTEGERS} {FLOATS}"  # the older manual has no bytes; PTOAS lowers to them
 _INDEX = "result[1] = bits of its first index, the others 0"
 
 REDUCE = vector_family(
@@ -27,6 +26,7 @@ REDUCE = vector_family(
     results=(Result("result", "vreg"),),
     text="$input , $mask {} : types -> results",
     rules=(mask_fits("input", "mask"),),
+    types=f"{INTEGERS} {FLOATS}",  # the older manual has no bytes; PTOAS lowers to them
     subject="input",
     cost="reg_fold",
 )
@@ -48,7 +48,6 @@ REDUCE.row(
     "vcadd",
     "result[0] = sum of active lanes, the other lanes 0",
     body=reduce.VCADD,
-    types=f"{INTEGERS} {FLOATS}",
     rules=_sum_type,
     notes=(
         "8- and 16-bit integers widen: 256xsi8 sums to 128xsi16, 128xi16 to 64xi32",
@@ -66,7 +65,6 @@ for _name, (_meaning, _body, _line) in {
         _name,
         _meaning,
         body=_body,
-        types=_EXTREMES,
         rules=_SAME,
         notes=(
             "the index is an integer's raw bits also in a float register",
@@ -83,7 +81,6 @@ for _name, _what, _body in (
         f"value[0] = {_what}, the others 0; predicate = the active lanes equal to it",
         body=_body,
         results=(Result("value", "vreg"), Result("predicate", "mask")),
-        types=f"{INTEGERS} {FLOATS}",
         rules=(same_vreg("input", "value"), same_mask("mask", "predicate")),
         notes="zeros of both signs are equal; a NaN wins, and every NaN is then marked",
         profiles="a5",
@@ -98,7 +95,6 @@ for _name, (_what, _body, _line) in {
         _name,
         f"result[g] = {_what} of the active lanes of VLane g, g < 8, the others 0",
         body=_body,
-        types=_EXTREMES,
         needs="group_reduction",
         rules=_SAME,
         notes=(

@@ -64,6 +64,7 @@ STORE = vector_family(
     "active lanes of a register written to UB",
     text="$operands {} : types <? -> results >",
     operands=(read("value", "vreg"), *_TARGET, read("mask", "mask")),
+    types=widths(*_ITEMS),
     subject="value",
     cost="reg_store",
 )
@@ -111,7 +112,6 @@ STORE.row(
     aliases="vstx2",
     notes="an older page lets the mask gate the store; the current text says it is ignored",
     cite=spec(2749),
-    **widths(*_ITEMS),
 )
 STORE.row(
     "vsstb",
@@ -128,7 +128,6 @@ STORE.row(
     example="pto.vsstb %v, %ub, %block, %repeat, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, i16,"
     " i16, !pto.mask<b32>",
     cite=spec(2781),
-    **widths(*_ITEMS),
 )
 
 
@@ -164,7 +163,6 @@ STORE.row(
     example="pto.vscatter %v, %ub, %offsets, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>,"
     " !pto.vreg<64xi32>, !pto.mask<b32>",
     cite=(spec(2808), "PTOAS docs/isa/micro-isa/03-vector-load-store.md"),
-    **widths(8, 16, 32),
 )
 STORE.row(
     "vsst",
@@ -183,5 +181,4 @@ STORE.row(
         "the manual names the tokens only; they are read as in vsld",
     ),
     cite=page("vector/ops/vector-load-store/vsst"),
-    **widths(*_ITEMS),
 )

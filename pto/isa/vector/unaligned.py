@@ -123,7 +123,6 @@ for _name, _unit in (("sprsti", "words of 4 bytes, a constant"), ("sprsts", "byt
         results=MOVED_BASE,
         attrs=Attr("spr", "str", ("AR",), required=True),
         text="@spr , $destination [ $offset ] {} : types <? -> results >",
-        needs="align_state",
         rules=(
             dtype_in("destination", "i32 u32"),
             *(_constant_byte,) * (_name == "sprsti"),
@@ -191,6 +190,7 @@ STORE = vector_family(
     needs="unaligned_store",
     results=(_STATE,),
     rules=(state_from("align_in", "store"),),
+    types=widths(8, 16, 32),
     subject="value",
     cost="reg_store",
 )
@@ -209,7 +209,6 @@ STORE.row(
     text="$align_in , $offset , $value , $base {} : types -> results",
     notes="offset is a count of elements, not an address: the golden stores value[0..2] for 3",
     cite=spec(2893),
-    **widths(8, 16, 32),
 )
 STORE.row(
     "vstur",
@@ -219,7 +218,6 @@ STORE.row(
     attrs=_MODE,
     notes="hidden state: AR (sprclr clears it) and SQZN (left by vsqz or vusqz)",
     cite=spec(2917),
-    **widths(8, 16, 32),
 )
 STORE.row(
     "vstu",
@@ -238,5 +236,4 @@ STORE.row(
         "the page leaves open whether offsets are bytes or elements: elements here",
     ),
     cite=page("vector/ops/vector-load-store/vstu"),
-    **widths(8, 16, 32),
 )

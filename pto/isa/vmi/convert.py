@@ -9,7 +9,7 @@ from pto.isa.meaning.vmi import shape as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
 from pto.isa.rules.rule import Case, rule
-from pto.isa.vmi.families import DOC, PMODE, TD, family, same_lanes, vector
+from pto.isa.vmi.families import PMODE, TD, family, same_lanes, vector
 
 _CARRIERS = ("bf16x2", "hif8x2", "f4E1M2x2", "f4E2M1x2")  # two values in one element
 _TO_SIGNED = {"f32": (32, 16), "f16": (32, 16, 8), "bf16": (32,)}  # bits of the result
@@ -82,7 +82,12 @@ _RULES = (
     _logical_pair,
     _logical_how,
 )
-CONVERT = family("logical conversion", "lanes under another type", subject="source")
+CONVERT = family(
+    "logical conversion",
+    "lanes under another type",
+    operands=(vector("source"),),
+    subject="source",
+)
 _ROUNDING = Attr("rounding", "str", ("R", "A", "H", "Z", "F", "C", "O"))
 _SATURATE = Attr("saturate", "str", ("SAT", "NOSAT"))
 for _name, _meaning, _body in (
@@ -97,12 +102,11 @@ for _name, _meaning, _body in (
         f"vmi.{_name}",
         _meaning,
         body=_body,
-        operands=vector("source"),
         attrs=(_ROUNDING, _SATURATE, PMODE),
         rules=(*_RULES, *(_logical_signs,) * (_name != "vcvt")),
         aliases="vmi.extf vmi.truncf vmi.trunci" * (_name == "vcvt"),
         notes="signless integers count as unsigned beside integers, as signed beside floats",
-        cite=DOC if _name == "vcvt" else TD,
+        cite=None if _name == "vcvt" else TD,
     )
 
 
@@ -116,8 +120,6 @@ CONVERT.row(
     "vmi.vinterpret_cast",
     "the same bits as lanes of another type",
     body=meaning.REINTERPRET,
-    operands=vector("source"),
     rules=_same_bits,
     aliases="vmi.bitcast",
-    cite=DOC,
 )

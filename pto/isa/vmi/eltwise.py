@@ -14,7 +14,6 @@ from pto.isa.row.instr import Attr, Result, read
 from pto.isa.rules.rule import dtype_in, rule, scalar_matches
 from pto.isa.rules.vector import same_vreg
 from pto.isa.vmi.families import (
-    DOC,
     FLOATS,
     GENERIC,
     INTEGERS,
@@ -22,6 +21,7 @@ from pto.isa.vmi.families import (
     MASK_RESULT,
     NUMBERS,
     PMODE,
+    TD,
     family,
     mask,
     mask_logic,
@@ -38,8 +38,9 @@ def _older(names: str) -> str:
 
 
 _EITHER = "logical vreg or mask"
-UNARY = replace(
-    family("logical unary", "result[i] = mask[i] ? f(source[i]) : 0"),
+UNARY = family(
+    "logical unary",
+    "result[i] = mask[i] ? f(source[i]) : 0",
     operands=(vector("source"), MASK),
     attrs=(PMODE,),
     text="$source <? , $mask > {} : types -> results",
@@ -65,7 +66,6 @@ for _name, _meaning, _body, _types, _aliases in (
         a5=_types,
         rules=(written_as("source", *_SIGNED[_name]),) if _name in _SIGNED else (),
         aliases=_older(_aliases),
-        cite=DOC,
     )
 UNARY.row(
     "vmi.vnot",
@@ -76,11 +76,11 @@ UNARY.row(
     a5=INTEGERS,
     rules=mask_logic,
     aliases=_older("not mask_not"),
-    cite=DOC,
 )
 
-BINARY = replace(
-    family("logical binary", "result[i] = mask[i] ? f(lhs[i], rhs[i]) : 0"),
+BINARY = family(
+    "logical binary",
+    "result[i] = mask[i] ? f(lhs[i], rhs[i]) : 0",
     operands=(vector("lhs"), vector("rhs"), MASK),
     attrs=(PMODE,),
     text="$lhs , $rhs <? , $mask > {} : types -> results",
@@ -108,7 +108,6 @@ for _name, _meaning, _body, _types, _aliases in (
         a5=_types,
         aliases=_older(_aliases),
         notes=(_ORDERED,) if _name in ("vmax", "vmin", "vshr") else (),
-        cite=DOC,
     )
 for _name, _fn, _aliases in (
     ("vand", lanes.bit_and, "andi mask_and"),
@@ -124,7 +123,6 @@ for _name, _fn, _aliases in (
         a5=INTEGERS,
         rules=mask_logic,
         aliases=_older(_aliases),
-        cite=DOC,
     )
 for _name, _sign, _body in (
     ("shrsi", "the sign fills", meaning.SHIFT_SIGNED),
@@ -138,10 +136,12 @@ for _name, _sign, _body in (
         attrs=(),
         text="$lhs , $rhs {} : types -> results",
         a5=INTEGERS,
+        cite=TD,
     )
 
-SCALAR = replace(
-    family("logical scalar", "result[i] = mask[i] ? f(src[i], scalar) : 0"),
+SCALAR = family(
+    "logical scalar",
+    "result[i] = mask[i] ? f(src[i], scalar) : 0",
     operands=(vector("src"), read("scalar", "element"), mask("mask")),
     attrs=(PMODE,),
     text="$src , $scalar , $mask {} : types -> results",
@@ -164,25 +164,19 @@ for _name, _meaning, _body, _types in (
         f"vmi.{_name}",
         _meaning,
         body=_body,
-        operands=(vector("src"), read("scalar", "i16" if _shift else "element"), mask("mask")),
+        operands=(vector("src"), read("scalar", "i16"), mask("mask")) if _shift else None,
         a5=_types,
         rules=() if _shift else (scalar_matches("scalar", "src"),),
-        cite=DOC,
     )
-for _name, _meaning, _body, _names, _types in (
-    (
-        "vmula",
-        "acc + lhs * rhs, rounded once",
-        lanewise(lanes.multiply_add),
-        "acc lhs rhs",
-        NUMBERS,
-    ),
-    ("vprelu", "x >= 0 ? x : alpha * x", lanewise(arithmetic.leaky_relu), "x alpha", "f16 f32"),
+FUSED = family("logical fused", "several sources, lane by lane")
+for _name, _meaning, _fn, _names, _types in (
+    ("vmula", "acc + lhs * rhs, rounded once", lanes.multiply_add, "acc lhs rhs", NUMBERS),
+    ("vprelu", "x >= 0 ? x : alpha * x", arithmetic.leaky_relu, "x alpha", "f16 f32"),
 ):
-    family("logical fused", "several sources, lane by lane").row(
+    FUSED.row(
         f"vmi.{_name}",
         _meaning,
-        body=_body,
+        body=lanewise(_fn),
         operands=(*map(vector, _names.split()), MASK),
         attrs=PMODE,
         text=f"{' , '.join('$' + n for n in _names.split())} <? , $mask > {{}} : types -> results",
@@ -191,9 +185,8 @@ for _name, _meaning, _body, _names, _types in (
             same_lanes(*_names.split(), "mask", "result"),
             same_elements(*_names.split(), "result"),
         ),
-        cite=DOC,
     )
-family("logical fused", "several sources, lane by lane").row(
+FUSED.row(
     "vmi.fma",
     "lhs * rhs + acc, rounded once",
     body=lanewise(lanes.fma),
@@ -203,13 +196,14 @@ family("logical fused", "several sources, lane by lane").row(
         same_lanes("lhs", "rhs", "acc", "result"),
         same_elements("lhs", "rhs", "acc", "result"),
     ),
+    cite=TD,
 )
 for _name, _meaning, _body, _names in (
     ("vaxpy", "alpha * x + acc", lanewise(arithmetic.axpy), ("x", "acc", "alpha")),
     ("vlrelu", "x >= 0 ? x : slope * x", lanewise(arithmetic.leaky_relu), ("x", "slope")),
 ):
     *_vectors, _factor = _names
-    family("logical fused", "several sources, lane by lane").row(
+    FUSED.row(
         f"vmi.{_name}",
         _meaning,
         body=_body,
@@ -222,12 +216,12 @@ for _name, _meaning, _body, _names in (
             same_elements(*_vectors, "result"),
             scalar_matches(_factor, "x"),
         ),
-        cite=DOC,
     )
-family("logical fused", "several sources, lane by lane", subject="x").row(
+FUSED.row(
     "vmi.vexpdif",
     "e to the power x - max, in f32",
     body=meaning.EXPDIF,
+    subject="x",
     operands=(vector("x"), vector("max"), mask("mask")),
     attrs=PMODE,
     a5="f16 f32",
@@ -236,7 +230,6 @@ family("logical fused", "several sources, lane by lane", subject="x").row(
         same_elements("x", "max"),
         dtype_in("result", "f32"),
     ),
-    cite=DOC,
 )
 
 
@@ -245,10 +238,12 @@ def _wide_lanes(a: t.LogicalVReg) -> str | None:
     return None if a.lanes in (64, 128, 256) else f"there are {a.lanes}"
 
 
-family("logical wide", "more bits than a lane has", subject="a").row(
+WIDE = family("logical wide", "more bits than a lane has", subject="lhs")
+WIDE.row(
     "vmi.vmull",
     "low and high words of the 64-bit product",
     body=meaning.MULL,
+    subject="a",
     operands=(vector("a"), vector("b"), mask("mask")),
     results=(Result("low", "logical vreg"), Result("high", "logical vreg")),
     attrs=replace(PMODE, values=("zero",)),
@@ -259,10 +254,9 @@ family("logical wide", "more bits than a lane has", subject="a").row(
         written_as("a", "i32", "ui32"),
         _wide_lanes,
     ),
-    cite=DOC,
 )
 for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):
-    family("logical wide", "more bits than a lane has", subject="lhs").row(
+    WIDE.row(
         f"vmi.{_name}",
         f"lhs + rhs{' + carry_in' * len(_carries)} of 32 bits, and a mask of what is carried",
         body=meaning.ADD_WITH_CARRY,
@@ -273,11 +267,12 @@ for _name, _carries in (("vaddc", ()), ("vaddcs", ("carry_in",))):
             same_lanes("lhs", "rhs", *_carries, "mask", "result", "carry"),
             same_elements("lhs", "rhs", "result"),
         ),
+        cite=TD,
     )
 
-COMPARE = replace(
-    family("logical compare", "a mask of the lanes for which it holds"),
-    text="$operands {} : types -> results",
+COMPARE = family(
+    "logical compare",
+    "a mask of the lanes for which it holds",
     results=MASK_RESULT,
 )
 _PLAIN = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -307,7 +302,6 @@ for _name, _first, _second in (
             scalar_matches("scalar", _first),
         ),
         notes=_ORDERED,
-        cite=DOC,
     )
 for _name, _kind, _types in (
     ("cmpf", "cmpf_predicate", FLOATS),
@@ -325,6 +319,7 @@ for _name, _kind, _types in (
         a5=_types,
         subject="lhs",
         rules=(same_lanes("lhs", "rhs", "result"), same_elements("lhs", "rhs")),
+        cite=TD,
     )
 family("logical select", "lanes of one of two vectors").row(
     "vmi.vsel",
@@ -338,5 +333,4 @@ family("logical select", "lanes of one of two vectors").row(
         same_elements("true_value", "false_value", "result"),
         mask_width("result", "mask"),
     ),
-    cite=DOC,
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Operand, Result, read
+from pto.isa.row.instr import Attr, Operand, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, Rule, listing, rule, rule_of
 from pto.isa.rules.vector import bits_of, shown, vector_family
@@ -122,18 +124,13 @@ def mask_logic(case: Case) -> str | None:
     return None
 
 
-def family(
-    name: str, meaning: str, *, subject: str = "result", rules: tuple[Rule, ...] = ()
-) -> Family:
-    return vector_family(
-        name,
-        meaning,
-        scope="",
-        results=RESULT,
-        text="$operands {} : types -> results",
-        subject=subject,
-        cost="lane",
-        profiles="a5",
-        rules=rules,
-        cite=TD,
-    )
+family = partial(
+    vector_family,
+    scope="",
+    results=RESULT,
+    text="$operands {} : types -> results",
+    subject="result",
+    cost="lane",
+    profiles="a5",
+    cite=DOC,
+)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning.vmi import memory as meaning
 from pto.isa.row.instr import Attr, Result, index, read, write
 from pto.isa.rules.rule import Case, dtype_in, rule, rule_of
 from pto.isa.vmi.families import (
-    DOC,
     GROUP,
     MASK,
     PMODE,
+    TD,
     family,
     groups_divide,
     lane_a_group,
@@ -96,6 +98,7 @@ LOAD = family("logical load", "lanes from UB", rules=(_of_memory("result", "sour
 STORE = family(
     "logical store",
     "active lanes to UB",
+    results=(),
     subject="value",
     rules=(_of_memory("value", "destination"),),
 )
@@ -119,7 +122,6 @@ LOAD.row(
         same_elements("result", "odd"),
     ),
     notes=("odd is the second result of dintlv", "blocks are block_stride blocks apart"),
-    cite=DOC,
 )
 STORE.row(
     "vmi.vstore",
@@ -134,7 +136,6 @@ STORE.row(
         _REPEAT,
         MASK,
     ),
-    results=(),
     attrs=(_MODES, GROUP, PMODE),
     text="$value <? , $second > , $destination [ $offset ] <? , $stride >"
     " <? , $block_stride <? , $repeat_stride > > <? , $mask > {}"
@@ -152,14 +153,12 @@ STORE.row(
         _group_mask,
     ),
     notes="second is interleaved with value",
-    cite=DOC,
 )
 STORE.row(
     "vmi.vsstb",
     "active lanes to 32-byte blocks that are block_stride blocks apart",
     body=meaning.STORE,
     operands=(vector("value"), *_TARGET, read("block_stride", "i16"), mask("mask")),
-    results=(),
     attrs=PMODE,
     text="$value , $destination [ $offset ] , $block_stride , $mask {}"
     " : types(value,destination,block_stride?,mask)",
@@ -168,7 +167,6 @@ STORE.row(
         mask_width("value", "mask"),
         _no_merge,
     ),
-    cite=DOC,
 )
 LOAD.row(
     "vmi.vgather",
@@ -177,7 +175,6 @@ LOAD.row(
     operands=(read("source", "ub buffer"), index("offsets", "logical vreg"), mask("mask")),
     attrs=PMODE,
     rules=(same_lanes("offsets", "mask", "result"), dtype_in("offsets", _INDICES)),
-    cite=DOC,
 )
 LOAD.row(
     "vmi.vgatherb",
@@ -186,14 +183,12 @@ LOAD.row(
     operands=(read("source", "ub buffer"), index("offsets", "logical vreg"), mask("mask")),
     attrs=PMODE,
     rules=(same_lanes("mask", "result"), dtype_in("offsets", _INDICES)),
-    cite=DOC,
 )
 STORE.row(
     "vmi.vscatter",
     "UB[destination + offsets[i] elements] = value[i] where mask[i]; the last lane wins",
     body=meaning.SCATTER,
     operands=(vector("value"), _TARGET[0], index("offsets", "logical vreg"), mask("mask")),
-    results=(),
     attrs=PMODE,
     text="$value , $destination , $offsets , $mask {} : types",
     rules=(
@@ -201,11 +196,11 @@ STORE.row(
         dtype_in("offsets", _INDICES),
     ),
     notes="which of several lanes with one offset wins is not defined; here it is the last",
-    cite=DOC,
 )
 
 # ---- operations of the compiler's older form
 
+_OLD_LOAD, _OLD_STORE = replace(LOAD, cite=TD), replace(STORE, cite=TD)
 _GROUPS = Attr("num_groups", "int", required=True)
 _SLOTS = lane_a_group("slots", "result", "num_groups")
 for _name, _meaning, _body, _stride in (
@@ -218,7 +213,7 @@ for _name, _meaning, _body, _stride in (
         "source_group_stride",
     ),
 ):
-    LOAD.row(
+    _OLD_LOAD.row(
         f"vmi.{_name}",
         f"{_meaning}, {_stride} elements apart",
         body=_body,
@@ -227,12 +222,11 @@ for _name, _meaning, _body, _stride in (
         text=f"$source [ $offset ] , ${_stride} {{}} : types(source) -> results",
         rules=(groups_divide, *(_SLOTS,) * (_name == "group_slot_load")),
     )
-STORE.row(
+_OLD_STORE.row(
     "vmi.group_store",
     "a row of L / num_groups elements a group, row_stride elements apart",
     body=meaning.STORE,
     operands=(vector("value"), *_TARGET, read("row_stride", "index")),
-    results=(),
     attrs=_GROUPS,
     text="$value , $destination [ $offset ] , $row_stride {} : types(value,destination)",
     rules=groups_divide,
@@ -241,7 +235,7 @@ for _name, _meaning, _body in (
     ("masked_load", "active lanes from a run in memory", meaning.MASKED_LOAD),
     ("expand_load", "consecutive elements into the active lanes", meaning.EXPAND_LOAD),
 ):
-    LOAD.row(
+    _OLD_LOAD.row(
         f"vmi.{_name}",
         f"{_meaning}, passthru elsewhere",
         body=_body,
@@ -249,7 +243,7 @@ for _name, _meaning, _body in (
         text="$source [ $offset ] , $mask , $passthru {} : types(source,mask,passthru) -> results",
         rules=(same_lanes("mask", "passthru", "result"), same_elements("passthru", "result")),
     )
-LOAD.row(
+_OLD_LOAD.row(
     "vmi.gather",
     "mask[i] ? UB[source + indices[i] elements] : passthru[i]",
     body=meaning.GATHER,
@@ -266,27 +260,25 @@ LOAD.row(
         dtype_in("indices", _INDICES),
     ),
 )
-STORE.row(
+_OLD_STORE.row(
     "vmi.scatter",
     "UB[destination + indices[i] elements] = value[i] where mask[i]",
     body=meaning.SCATTER,
     operands=(vector("value"), _TARGET[0], index("indices", "logical vreg"), mask("mask")),
-    results=(),
     text="$value , $destination [ $indices ] , $mask {} : types",
     rules=(same_lanes("value", "indices", "mask"), dtype_in("indices", _INDICES)),
 )
-STORE.row(
+_OLD_STORE.row(
     "vmi.compress_store",
     "active lanes one after another from destination + offset on",
     body=meaning.COMPRESS_STORE,
     operands=(vector("value"), *_TARGET, mask("mask")),
-    results=(),
     text="$value , $destination [ $offset ] , $mask {} : types(value,destination,mask)",
     rules=same_lanes("value", "mask"),
 )
 _STRIDES = (read("block_stride", "i16"), read("repeat_stride", "i16"), mask("mask"))
 _STRIDE_NAMES = "block_stride,repeat_stride,mask"
-LOAD.row(
+_OLD_LOAD.row(
     "vmi.stride_load",
     "32-byte blocks, block_stride blocks apart, under the mask of their lanes",
     body=meaning.STRIDED_LOAD,
@@ -296,17 +288,16 @@ LOAD.row(
     rules=same_lanes("mask", "result"),
     notes="the repeat stride of one access moves nothing",
 )
-STORE.row(
+_OLD_STORE.row(
     "vmi.stride_store",
     "active lanes to 32-byte blocks, block_stride blocks apart",
     body=meaning.STORE,
     operands=(vector("value"), *_TARGET, *_STRIDES),
-    results=(),
     text="$value , $destination [ $offset ] , $block_stride , $repeat_stride , $mask {}"
     f" : types(value,destination,{_STRIDE_NAMES})",
     rules=same_lanes("value", "mask"),
 )
-LOAD.row(
+_OLD_LOAD.row(
     "vmi.deinterleave_load",
     "even elements from source + offset on in low, odd ones in high",
     body=meaning.LOAD_PAIRS,
@@ -315,12 +306,11 @@ LOAD.row(
     text="$source [ $offset ] {} : types(source) -> results",
     rules=(same_lanes("low", "high"), same_elements("low", "high"), _of_memory("low", "source")),
 )
-STORE.row(
+_OLD_STORE.row(
     "vmi.interleave_store",
     "low and high in turn from destination + offset on",
     body=meaning.STORE,
     operands=(vector("low"), vector("high"), *_TARGET),
-    results=(),
     text="$low , $high , $destination [ $offset ] {} : types(low,high,destination)",
     subject="low",
     rules=(

@@ -19,6 +19,7 @@ from pto.isa.vmi.families import (
     MASK_RESULT,
     NUMBERS,
     PMODE,
+    TD,
     family,
     groups_divide,
     lane_a_group,
@@ -46,7 +47,6 @@ MAKE.row(
         lane_a_group("one-a-group", "value", "group"),
     ),
     aliases="vmi.broadcast vmi.group_broadcast",
-    cite=DOC,
 )
 MAKE.row(
     "vmi.vci",
@@ -57,7 +57,6 @@ MAKE.row(
     a5="i8 u8 i16 u16 i32 u32 f16 f32",
     rules=(groups_divide, scalar_matches("base", "result")),
     aliases="vmi.iota vmi.group_iota",
-    cite=DOC,
 )
 _DENSE_TEXT = re.compile(r"dense<(.*)>\s*:\s*(?:tensor|vector)<(\d+)x(\w+)>", re.DOTALL)
 _LITERAL = re.compile(r"true|false|[-+]?(0[xX][\da-fA-F]+|\d+(\.\d*)?([eE][-+]?\d+)?)")
@@ -86,19 +85,19 @@ MAKE.row(
     "vmi.constant",
     "one value for all lanes, or one for each",
     body=meaning.CONSTANT,
+    cite=TD,
     attrs=Attr("value", "any", required=True),
     traits=GENERIC,
     text="{} : results",
     rules=_dense,
 )
 
-MASKS = family("logical masks", "which lanes are on")
+MASKS = family("logical masks", "which lanes are on", results=MASK_RESULT, cite=TD)
 MASKS.row(
     "vmi.create_mask",
     "the first active_lanes lanes",
     body=meaning.CREATE_MASK,
     operands=read("active_lanes", "index"),
-    results=MASK_RESULT,
     cite=DOC,
 )
 
@@ -115,7 +114,6 @@ MASKS.row(
     "the first active_elems_per_group lanes of every group",
     body=meaning.CREATE_MASK,
     operands=read("active_elems_per_group", "index"),
-    results=MASK_RESULT,
     attrs=(Attr("num_groups", "int", required=True), Attr("group_size", "int", required=True)),
     rules=_group_lanes,
     cite=DOC,
@@ -125,7 +123,6 @@ for _name in ("pset", "pge"):
         f"vmi.{_name}",
         "the lanes a pattern names, in every group",
         body=meaning.MASK_PATTERN,
-        results=MASK_RESULT,
         attrs=(Attr("pattern", "str", ("PAT_ALL",) * (_name == "pset"), required=True), GROUP),
         text="@pattern {} : results",
         rules=groups_divide,
@@ -141,7 +138,6 @@ MASKS.row(
     "vmi.constant_mask",
     "one bit for all lanes, or one for each",
     body=meaning.CONSTANT,
-    results=MASK_RESULT,
     attrs=Attr("value", "any", required=True),
     traits=GENERIC,
     text="{} : results",
@@ -224,7 +220,6 @@ for _name, _meaning, _body, _attrs, _aliases in (
         ),
         aliases=" ".join(_olds),
         notes="sums go by neighbours, those of floats in f32, and are rounded once",
-        cite=DOC,
     )
 
 # ---- where a compiler keeps lanes
@@ -246,12 +241,13 @@ def _laid_out(case: Case) -> str | None:
     return None
 
 
+LAYOUT = family("logical layout", "where a compiler keeps lanes; their values stay", cite=TD)
 for _name, _kind in (
     ("ensure_layout", "logical vreg"),
     ("ensure_mask_layout", "logical mask"),
     ("ensure_mask_granularity", "logical mask"),
 ):
-    family("logical layout", "where a compiler keeps lanes; their values stay").row(
+    LAYOUT.row(
         f"vmi.{_name}",
         "source, kept in another way",
         body=meaning.SAME,
@@ -274,7 +270,7 @@ for _name, _ins, _outs, _example in (
         f"%part = pto.vmi.unpack %source : {_LAID_OUT} -> !pto.vreg<64xf32>",
     ),
 ):
-    family("logical layout", "where a compiler keeps lanes; their values stay").row(
+    LAYOUT.row(
         f"vmi.{_name}",
         "between a logical value and its registers, by the layout of its type",
         operands=_ins,
@@ -287,7 +283,7 @@ for _name, _ins, _outs, _example in (
 
 # ---- order of lanes
 
-REARRANGE = family("logical rearrangement", "lanes in another order")
+REARRANGE = family("logical rearrangement", "lanes in another order", cite=TD)
 for _name, _meaning, _body in (
     ("vintlv", "lanes of lhs and rhs in turn: the first half, the second half", meaning.INTERLEAVE),
     ("vdintlv", "even and odd lanes of lhs followed by rhs", meaning.DEINTERLEAVE),
