@@ -283,7 +283,7 @@ TILE_BUF_ADDR = HANDLE.row(
     traits=Traits(pure=True),
     operands=read("src"),
     results=Result("dst", "pointer or memref"),
-    rules=(same_dtype("src", "dst"), same_space("src", "dst"), memref_of_rank("dst", "src")),
+    rules=(same_dtype("src", "dst"), same_space("src", "dst"), memref_of_rank),
     notes=(
         "The manuals allow it inside a vector scope only; PTOAS does not check, and public kernels"
         " take addresses before the scope. We follow the kernels."
@@ -352,7 +352,7 @@ LOWERED.row(
     rules=(
         same_dtype("src", "dst"),
         same_space("src", "dst"),
-        memref_of_rank("dst", "src"),
+        memref_of_rank,
         _memref_covers,
     ),
     notes="PTOAS also derives the strides of dst from the layout; we carry them as written.",

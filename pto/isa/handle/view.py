@@ -67,13 +67,11 @@ def _in_gm(case: Case, name: str) -> str | None:
     return None if space in (None, Space.GM) else f"it is in {space.value}"
 
 
-@rule_of("PTO-S070", "expects a memref as {memref} to have the dimensions of {source}")
-def memref_of_rank(case: Case, memref: str, source: str) -> str | None:
-    type, of = case.type(memref), case.type(source)
-    rank = 2 if isinstance(of, t.TileBuf) else len(getattr(of, "shape", ()))
-    if not isinstance(type, t.MemRef) or len(type.shape) == rank:
-        return None
-    return f"{source} has {rank} dimensions, {memref} has {len(type.shape)}"
+@rule("PTO-S070", "expects a memref as dst to have the dimensions of src")
+def memref_of_rank(case: Case, dst: t.MemRef) -> str | None:
+    src, count = case.type("src"), len(dst.shape)
+    rank = 2 if isinstance(src, t.TileBuf) else len(getattr(src, "shape", ()))
+    return None if count == rank else f"src has {rank} dimensions, dst has {count}"
 
 
 @rule("PTO-T071", "expects result to have the type of ptr")
@@ -283,7 +281,7 @@ VIEW.row(
     operands=read("src", "view"),
     results=Result("dst", "pointer or memref"),
     text="$src {} : types -> results",
-    rules=(same_dtype("src", "dst"), _in_gm("dst"), memref_of_rank("dst", "src")),
+    rules=(same_dtype("src", "dst"), _in_gm("dst"), memref_of_rank),
     example="%p = pto.tensor_view_addr %v : !pto.tensor_view<?x?xf32> -> !pto.ptr<f32, gm>",
     cite=("PTOAS include/PTO/IR/VPTOOps.td", f"{_VIEWS}/tensor-view-addr.md"),
 )

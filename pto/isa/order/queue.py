@@ -5,6 +5,7 @@ The frontend forms (`..._to_aiv`, `..._from_aic`) name a queue by id; the plain 
 
 from __future__ import annotations
 
+from pto.core.tile import TileType
 from pto.isa.handle.tile import VALID
 from pto.isa.meaning.order import queue as meaning
 from pto.isa.row import types as t
@@ -49,30 +50,28 @@ def _entry_fits(case: Case, entry: str) -> str | None:
     return f"{entry} is {shape_text(type.shape)}, a slot {shape_text(slot.shape)}"
 
 
-@rule_of("PTO-S064", "expects even valid rows to split in two, or valid columns in multiples of 32")
-def _split_halves(case: Case, name: str) -> str | None:
+@rule("PTO-S064", "expects even valid rows to split in two, or valid columns in multiples of 32")
+def _split_halves(case: Case, tile: TileType) -> str | None:
     """a5 writes each half to its own sub-block: pto-isa TPush.hpp."""
-    tile, split = case.tile(name), case.word("split")
-    if tile is None or tile.role.value != "acc":
+    split = case.word("split")
+    if tile.role.value != "acc":
         return None
     rows, cols = tile.valid
     if split == "1" and rows is not None and rows % 2:
-        return f"split is 1, {name} has {rows} valid rows"
+        return f"split is 1, tile has {rows} valid rows"
     if split == "2" and cols is not None and cols % 32:
-        return f"split is 2, {name} has {cols} valid columns"
+        return f"split is 2, tile has {cols} valid columns"
     whole = rows if split == "3" else cols if split == "4" else None
     if whole is not None and whole % 2 == 0:
-        return f"split is {split}, {name} has {dims(rows, cols)} valid elements"
+        return f"split is {split}, tile has {dims(rows, cols)} valid elements"
     return None
 
 
-@rule_of(LIBRARY, "expects {name} to be ND where a queue is in GM", severity="warning")
-def _plain_slot(case: Case, name: str) -> str | None:
+@rule(LIBRARY, "expects tile to be ND where a queue is in GM", severity="warning")
+def _plain_slot(tile: TileType) -> str | None:
     """a2a3/TPush.hpp stores the tile to global memory as rows, and TPOP loads rows into boxes."""
-    tile = case.tile(name)
-    if tile is None or tile.role.value != "vec" or tile.layout.name == "ND":
-        return None
-    return f"it is {tile.layout.name}"
+    fits = tile.role.value != "vec" or tile.layout.name == "ND"
+    return None if fits else f"it is {tile.layout.name}"
 
 
 @rule("PTO-V060", "expects the valid region of the result to be ?x? when operands give it")
@@ -132,8 +131,8 @@ QUEUE.row(
     rules=(
         on(NPU, in_role("tile", "acc", "vec")),
         _entry_fits("tile"),
-        on("a5", _split_halves("tile")),
-        on("a2a3", _plain_slot("tile")),
+        on("a5", _split_halves),
+        on("a2a3", _plain_slot),
     ),
     notes=(
         _ODD,
@@ -234,8 +233,8 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         subject="tile",
         rules=(
             on(NPU, in_role("tile", "acc" if _side == "cube" else "vec")),
-            on("a5", _split_halves("tile")),
-            on("a2a3", _plain_slot("tile")),
+            on("a5", _split_halves),
+            on("a2a3", _plain_slot),
             *((_own_half,) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpush"), _GM_ONLY_A2A3),

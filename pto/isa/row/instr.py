@@ -171,7 +171,7 @@ class Family(Shared):
     section: str  # tile, comm, support, vector, predicate, dma, cube, scalar, simt, shared
     dialect: str = "pto."
     profiles: str = " ".join(PROFILES)
-    types: str | Mapping[str, str] = ""  # of rows that state none: on every profile, or by profile
+    types: str | Mapping[str, Any] = ""  # of rows that state none: on every profile, or by profile
     cite: str | tuple[str, ...] = "pto-isa docs/isa/{NAME}.md"  # {NAME}: the row's, in capitals
 
     def row(
@@ -208,8 +208,9 @@ class Family(Shared):
         simulated: str = "",
         generic: str = "",
     ) -> Instr:
-        """Add a row. Element types: `types` on every profile, `npu` on a2a3 and a5; None: any.
-        `library`: further ones of C++ kernels, which PTOAS refuses and the NPU headers take.
+        """Add a row. Element types: `types` on every profile, `npu` on a2a3 and a5; without any
+        those of the family. `library`: further ones of C++ kernels, which PTOAS refuses and the NPU
+        headers take.
 
         `rules` and `traits` are added to the family's. `aliases` are older or other spellings,
         without the dialect.

@@ -5,15 +5,13 @@ Rules for global memory are in `global_memory.py`; rules of a single row are in 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pto.core.compact import Compact
 from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
 from pto.isa.rules.buffer import unlike_widths
-from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, rule, rule_of
+from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, only_if, rule, rule_of
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
@@ -59,18 +57,14 @@ def into(roles: str, rule: Rule) -> Rule:
 
 def _where(name: str, roles: str, rule: Rule) -> Rule:
     words = roles.split()
-
-    def test(case: Case) -> str | None:
-        return rule.test(case) if case.role(name) in words else None
-
-    return replace(rule, test=test)
+    return only_if(lambda case: case.role(name) in words, rule)
 
 
-@rule_of("PTO-T060", "expects {src} and {dst} to have elements of one size")
-def same_size(case: Case, src: str, dst: str) -> str | None:
+@rule("PTO-T060", "expects src and dst to have elements of one size")
+def same_size(case: Case) -> str | None:
     """Moves copy bytes; elements change their type only on the way out of an accumulator."""
-    is_acc, as_values = case.role(src) == "acc", case.profile.scaling.unlike == "values"
-    return None if is_acc or as_values else unlike_widths(case, src, dst)
+    is_acc, as_values = case.role("src") == "acc", case.profile.scaling.unlike == "values"
+    return None if is_acc or as_values else unlike_widths(case, "src", "dst")
 
 
 @rule_of("PTO-T065", "expects {names} to have one type")
@@ -97,14 +91,10 @@ def _fields(a: t.Type, b: t.Type | None) -> str:
     return "".join(f", {name} {x} and {y}" for name, (x, y) in pairs.items() if x != y)
 
 
-@rule_of("PTO-T069", "expects {names} to have elements of 1, 2 or 4 bytes")
-def item_size(case: Case, *names: str) -> str | None:
+@rule("PTO-T069", "expects src to have elements of 1, 2 or 4 bytes")
+def item_size(src: t.Scalar) -> str | None:
     """The units that shuffle elements know those of 1, 2 and 4 bytes."""
-    for name in names:
-        elem = case.elem(name)
-        if elem is not None and elem.itemsize not in (None, 1, 2, 4):
-            return f"{name} is {elem.name}"
-    return None
+    return None if src.itemsize in (None, 1, 2, 4) else f"src is {src.name}"
 
 
 @rule_of("PTO-L060", "expects {a} and {b} in one buffer")
@@ -116,20 +106,14 @@ def same_role(case: Case, a: str, b: str) -> str | None:
     return f"{a} is in {here}, {b} in {there}"
 
 
-def joined(src: str, dst: str, pairs: str, with_mode: str = "") -> Rule:
+@rule_of("PTO-L060", "expects a path that exists: {pairs:,}")
+def joined(case: Case, pairs: str, with_mode: str = "") -> str | None:
     """`pairs` are the paths of the hardware, `with_mode` those that need a `mode` attribute."""
-    paths, opened = tuple(pairs.split()), tuple(with_mode.split())
-
-    def test(case: Case) -> str | None:
-        source, target = case.role(src), case.role(dst)
-        if source is None or target is None:
-            return None
-        path = f"{source}->{target}"
-        if path in paths or ("mode" in case.op.attrs and path in opened):
-            return None
-        return f"it is {path}"
-
-    return Rule("joined", "PTO-L060", f"expects a path that exists: {', '.join(paths)}", test)
+    source, target = case.role("src"), case.role("dst")
+    path = f"{source}->{target}"
+    opened = with_mode if "mode" in case.op.attrs else ""
+    fits = None in (source, target) or path in (*pairs.split(), *opened.split())
+    return None if fits else f"it is {path}"
 
 
 def _becomes(text: str) -> dict[str, tuple[str, ...]]:
@@ -138,24 +122,20 @@ def _becomes(text: str) -> dict[str, tuple[str, ...]]:
     return {source: tuple(targets.split(",")) for source, _, targets in entries}
 
 
-def acc_types(plain: str, quant: str) -> Rule:
+@rule_of("PTO-T061", "expects dst to have a type the accumulator converts to")
+def acc_types(case: Case, plain: str, quant: str) -> str | None:
     """The result types of the fixpipe for accumulator elements, without and with a scale."""
-    tables = {False: _becomes(plain), True: _becomes(quant)}
-
-    def test(case: Case) -> str | None:
-        a, b = case.elem("src"), case.elem("dst")
-        if case.role("src") != "acc" or a is None or b is None:
-            return None
-        scaled = any(case.op.operand(name) is not None for name in _QUANT)
-        reached = {word for name in a.names for word in tables[scaled].get(name, ())}
-        if reached & set(b.names):
-            return None
-        how = "with a scale" if scaled else "without a scale"
-        goes = f"{how} {a.name} becomes {' '.join(sorted(reached)) or 'nothing'}"
-        return f"src is {a.name}, dst is {b.name} ({goes})"
-
-    sentence = "expects dst to have a type the accumulator converts to"
-    return Rule("acc-types", "PTO-T061", sentence, test)
+    a, b = case.elem("src"), case.elem("dst")
+    if case.role("src") != "acc" or a is None or b is None:
+        return None
+    scaled = any(case.op.operand(name) is not None for name in _QUANT)
+    table = _becomes(quant if scaled else plain)
+    reached = {word for name in a.names for word in table.get(name, ())}
+    if reached & set(b.names):
+        return None
+    how = "with a scale" if scaled else "without a scale"
+    goes = f"{how} {a.name} becomes {' '.join(sorted(reached)) or 'nothing'}"
+    return f"src is {a.name}, dst is {b.name} ({goes})"
 
 
 @rule_of("PTO-T068", "expects elements that the path out of mat carries", id="mat-types")
@@ -320,12 +300,9 @@ def mode_agrees(mode: str, src: TileType, dst: TileType) -> str | None:
     return f"mode is {mode}, src is {src.layout.name}, dst is {dst.layout.name}"
 
 
-@rule_of(LIBRARY, "expects {src} and {dst} in UB to have one layout", severity="warning")
-def keeps_layout(case: Case, src: str, dst: str) -> str | None:
+@rule(LIBRARY, "expects src and dst in UB to have one layout", severity="warning")
+def keeps_layout(src: TileType, dst: TileType) -> str | None:
     """a2a3/TMov.hpp copies rows of UB without a change of layout, so the layouts must be equal."""
-    a, b = case.tile(src), case.tile(dst)
-    if a is None or b is None or (a.role.value, b.role.value) != ("vec", "vec"):
-        return None
-    if a.layout.name == b.layout.name or 1 in (*a.shape, *b.shape):
-        return None
-    return f"{src} is {a.layout.name}, {dst} {b.layout.name}"
+    outside, line = {src.role.value, dst.role.value} != {"vec"}, 1 in (*src.shape, *dst.shape)
+    fits = outside or line or src.layout.name == dst.layout.name
+    return None if fits else f"src is {src.layout.name}, dst {dst.layout.name}"

@@ -155,7 +155,9 @@ class Case:
 
 
 Test = Callable[[Case], str | None]
-LIBRARY = "PTO-L066"  # the code of rules that only the header library of the chips has
+# The code of rules of the header library of the chips, all warnings: a program that breaks one runs
+# here and cannot be exported. Compilers of the text form do not check them; the C++ compiler does.
+LIBRARY = "PTO-L066"
 ASSERTED = (LIBRARY, "PTO-S005")  # warnings of what the library asserts
 
 
@@ -209,7 +211,8 @@ def rule_of(
 ) -> Callable[[Callable[Concatenate[Case, P], str | None]], Callable[P, Rule]]:
     """A decorator: the function below it, which tests a case with arguments, makes rules of them.
 
-    `{x}` in the sentence is argument x, a tuple as `a, b and c`; `{x:or}` its words as `a or b`.
+    `{x}` in the sentence or id is argument x, a tuple as `a, b and c`; `{x:or}` its words as `a or
+    b`, `{x:,}` as `a, b`.
     """
 
     def decorate(test: Callable[Concatenate[Case, P], str | None]) -> Callable[P, Rule]:
@@ -221,9 +224,11 @@ def rule_of(
         def make(*args: P.args, **named: P.kwargs) -> Rule:
             given = default | dict(zip(names, args, strict=False)) | named
             given[rest] = args[len(names) :]
-            said = sentence.format_map({name: _Said(value) for name, value in given.items()})
+            shown = {name: _Said(value) for name, value in given.items()}
+            said = sentence.format_map(shown)
+            named_by = id.format_map(shown) or _id_of(test)
             held: Test = lambda case: test(case, *args, **named)  # noqa: E731
-            return Rule(id or _id_of(test), code, said, held, severity=severity)
+            return Rule(named_by, code, said, held, severity=severity)
 
         return make
 
@@ -236,9 +241,9 @@ class _Said(NamedTuple):
     value: Any
 
     def __format__(self, spec: str) -> str:
-        value = self.value
-        if spec == "or":
-            return " or ".join(value.split() if isinstance(value, str) else value)
+        value, joint = self.value, {"or": " or ", ",": ", "}.get(spec)
+        if joint:
+            return joint.join(value.split() if isinstance(value, str) else value)
         return listing(value) if isinstance(value, tuple) else str(value)
 
 
@@ -252,15 +257,6 @@ def warn(rule: Rule) -> Rule:
     return replace(rule, severity="warning")
 
 
-def library(id: str, sentence: str, test: Test) -> Rule:
-    """A rule of the header library of the chips, as a warning: a program that breaks it runs here
-    and cannot be exported.
-
-    Compilers of the text form do not check it; the C++ compiler does.
-    """
-    return Rule(id, LIBRARY, sentence, test, severity="warning")
-
-
 def current(rule: Rule) -> Rule:
     """The same rule, except in the edition `manual`, which has its own layout table."""
     return replace(rule, except_in="manual")
@@ -268,8 +264,13 @@ def current(rule: Rule) -> Rule:
 
 def compiled(rule: Rule) -> Rule:
     """The same rule, except for C++ kernels: the compiler checks it, the headers do not."""
+    return only_if(lambda case: not case.profile.headers, rule)
+
+
+def only_if(applies: Callable[[Case], object], rule: Rule) -> Rule:
+    """The same rule, only for operations of which this is true."""
     test = rule.test
-    return replace(rule, test=lambda case: None if case.profile.headers else test(case))
+    return replace(rule, test=lambda case: test(case) if applies(case) else None)
 
 
 def at_level(level: int, rule: Rule) -> Rule:

@@ -48,14 +48,10 @@ def same_type(case: Case, *names: str) -> str | None:
     return odd_one([(n, case.type(n)) for n in names], _shown)
 
 
-@rule_of("PTO-T097", "expects {value} to have the element type of {ptr}")
-def element_of(case: Case, value: str, ptr: str) -> str | None:
-    held, elem = case.type(value), getattr(case.type(ptr), "elem", None)
-    if held is None or elem is None or set(_names(held)) & set(_names(elem)):
-        return None
-    if held == elem and _is_pack(held):
-        return None
-    return f"{value} is {_shown(held)}, {ptr} holds {_shown(elem)}"
+@rule("PTO-T097", "expects value to have the element type of ptr")
+def element_of(value: t.Type, ptr: t.Ptr | t.MemRef) -> str | None:
+    fits = set(_names(value)) & set(_names(ptr.elem)) or (value == ptr.elem and _is_pack(value))
+    return None if fits else f"value is {_shown(value)}, ptr holds {_shown(ptr.elem)}"
 
 
 def _is_integer(type: t.Type | None) -> bool:

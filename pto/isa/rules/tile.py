@@ -21,9 +21,9 @@ from pto.isa.rules.rule import (
     at_level,
     current,
     dims,
-    library,
     listing,
     on,
+    only_if,
     row_major,
     rule,
     rule_of,
@@ -90,51 +90,34 @@ def same_domain(*names: str) -> Rule:
     return on(NPU, current(same_valid(*names)))
 
 
-def covers(scratch: str, name: str, *, used_for: str = "") -> Rule:
-    """The scratch tile must be as large as the operand, for the types that use it."""
-    words = set(used_for.split())
-
-    def test(case: Case) -> str | None:
-        tmp, tile, elem = case.tile(scratch), case.tile(name), case.elem(name)
-        if tmp is None or tile is None or (words and elem and not words & set(elem.names)):
-            return None
-        pairs = zip(tmp.valid, tile.valid, strict=True)
-        if all(a is None or b is None or a >= b for a, b in pairs):
-            return None
-        return f"{scratch} is {dims(*tmp.valid)}, {name} is {dims(*tile.valid)}"
-
-    kind = f" of {' or '.join(used_for.split())}" if used_for else ""
-    sentence = f"expects {scratch} to cover the valid region of {name}{kind}"
-    return Rule("scratch-covers", "PTO-S040", sentence, test)
+@rule("PTO-S040", "expects tmp to cover the valid region of dst", id="scratch-covers")
+def covers_dst(tmp: TileType, dst: TileType) -> str | None:
+    pairs = zip(tmp.valid, dst.valid, strict=True)
+    fits = all(a is None or b is None or a >= b for a, b in pairs)
+    return None if fits else f"tmp is {dims(*tmp.valid)}, dst is {dims(*dst.valid)}"
 
 
-def covers_columns(scratch: str, name: str, share: int = 1) -> Rule:
+@rule_of(
+    "PTO-S040", "expects tmp to have {part}the valid columns of dst or more", id="scratch-columns"
+)
+def covers_columns(case: Case, part: str = "", share: int = 1) -> str | None:
     """A scratch row for one row at a time, or for one bit of each of its elements."""
-
-    def test(case: Case) -> str | None:
-        tmp, tile = case.tile(scratch), case.tile(name)
-        have, need = tmp.valid[1] if tmp else None, tile.valid[1] if tile else None
-        if have is None or need is None or have * share >= need:
-            return None
-        return f"{scratch} has {have}, {name} has {need}"
-
-    part = f"1/{share} of " if share > 1 else ""
-    sentence = f"expects {scratch} to have {part}the valid columns of {name} or more"
-    return Rule("scratch-columns", "PTO-S040", sentence, test)
+    tmp, dst = case.tile("tmp"), case.tile("dst")
+    have, need = tmp.valid[1] if tmp else None, dst.valid[1] if dst else None
+    fits = have is None or need is None or have * share >= need
+    return None if fits else f"tmp has {have}, dst has {need}"
 
 
-def holds_bytes(scratch: str, name: str, least: Mapping[int, int]) -> Rule:
-    """The scratch tile must have `least[itemsize]` bytes, by the item size of `name`."""
-
-    def test(case: Case) -> str | None:
-        tmp, tile = case.tile(scratch), case.tile(name)
-        need = None if tile is None else least.get(tile.itemsize)
-        if tmp is None or need is None or tmp.nbytes >= need:
-            return None
-        return f"it has {tmp.nbytes}, {need} are needed"
-
+def holds_bytes(least: Mapping[int, int]) -> Rule:
+    """The scratch tile must have `least[itemsize]` bytes, by the item size of dst."""
     shown = ", ".join(f"{need} bytes for elements of {size}" for size, need in least.items())
-    return Rule("scratch-bytes", "PTO-S040", f"expects {scratch} to hold {shown}", test)
+
+    @rule("PTO-S040", f"expects tmp to hold {shown}", id="scratch-bytes")
+    def holds(tmp: TileType, dst: TileType) -> str | None:
+        need = least.get(dst.itemsize, 0)
+        return None if tmp.nbytes >= need else f"it has {tmp.nbytes}, {need} are needed"
+
+    return holds
 
 
 @rule("PTO-S040", "expects tmp for high_precision", id="precise-scratch")
@@ -143,31 +126,26 @@ def scratch_if_precise(case: Case) -> str | None:
     return "there is none" if precise and not case.type("tmp") else None
 
 
-@rule_of("PTO-S040", "expects {scratch} to have {least} valid rows or more", id="scratch-rows")
-def has_rows(case: Case, scratch: str, least: int) -> str | None:
-    tmp = case.tile(scratch)
+@rule_of("PTO-S040", "expects tmp to have {least} valid rows or more", id="scratch-rows")
+def has_rows(case: Case, least: int) -> str | None:
+    tmp = case.tile("tmp")
     rows = None if tmp is None else tmp.valid[0]
     return None if rows is None or rows >= least else f"it has {rows}"
 
 
-@rule_of(
-    "PTO-S040", "expects {scratch} to have more rows than {name} has valid ones", id="scratch-rows"
-)
-def exceeds_rows(case: Case, scratch: str, name: str) -> str | None:
+@rule("PTO-S040", "expects tmp to have more rows than dst has valid ones", id="scratch-rows")
+def exceeds_rows(tmp: TileType, dst: TileType) -> str | None:
     """The scratch tile must have one row more than the operand uses."""
-    tmp, tile = case.tile(scratch), case.tile(name)
-    have, need = tmp.rows if tmp else None, tile.valid[0] if tile else None
-    if have is None or need is None or have > need:
-        return None
-    return f"{scratch} has {have}, {name} has {need}"
+    need = dst.valid[0]
+    return None if need is None or tmp.rows > need else f"tmp has {tmp.rows}, dst has {need}"
 
 
-@rule_of("PTO-S040", "expects no {scratch} for {kinds}", id="no-scratch")
-def no_scratch_for(case: Case, scratch: str, name: str, kinds: str) -> str | None:
-    elem = case.elem(name)
-    if elem is None or not case.type(scratch) or not set(kinds.split()) & set(elem.names):
+@rule_of("PTO-S040", "expects no tmp for {kinds}", id="no-scratch")
+def no_scratch_for(case: Case, kinds: str) -> str | None:
+    elem = case.elem("dst")
+    if elem is None or not case.type("tmp") or not set(kinds.split()) & set(elem.names):
         return None
-    return f"{name} is {elem.name}"
+    return f"dst is {elem.name}"
 
 
 def of_floats(case: Case) -> bool:
@@ -233,8 +211,7 @@ def _pitch(tile: TileType, first: int, last: int) -> int:
 
 def for_floats(rule: Rule) -> Rule:
     """The same rule, only where dst holds floats."""
-    test = rule.test
-    return replace(rule, test=lambda case: test(case) if of_floats(case) else None)
+    return only_if(of_floats, rule)
 
 
 _OUT_OF_PLACE = "out-of-place"
@@ -337,64 +314,59 @@ def precision(kind: str) -> Attr:
 
 
 @rule_of("PTO-T043", "expects {allowed:or} elements for high_precision", id="high-precision")
-def high_precision_of(case: Case, name: str, allowed: str) -> str | None:
-    elem = case.elem(name)
+def high_precision_of(case: Case, allowed: str) -> str | None:
+    elem = case.elem("dst")
     if case.word("precisionType") != "high_precision" or elem is None:
         return None
-    return None if set(elem.names) & set(allowed.split()) else f"{name} is {elem.name}"
+    return None if set(elem.names) & set(allowed.split()) else f"dst is {elem.name}"
+
+
+@rule(LIBRARY, "expects high_precision for elements of bf16", id="bf16-precise", severity="warning")
+def bf16_is_precise(case: Case, dst: TileType) -> str | None:
+    """TPOW of a5 asserts it: the default way has no bf16."""
+    precise = case.word("precisionType") == "high_precision"
+    return None if precise or dst.dtype.name != "bf16" else "dst is bf16"
 
 
 @rule_of(
-    LIBRARY, "expects high_precision for elements of bf16", id="bf16-precise", severity="warning"
+    LIBRARY,
+    "expects {name} of {types:,} in the library",
+    id="library-{name}",
+    severity="warning",
 )
-def bf16_is_precise(case: Case, name: str) -> str | None:
-    """TPOW of a5 asserts it: the default way has no bf16."""
-    tile = case.tile(name)
-    precise = case.word("precisionType") == "high_precision"
-    return None if tile is None or precise or tile.dtype.name != "bf16" else f"{name} is bf16"
-
-
-def library_types(name: str, types: str) -> Rule:
+def library_types(case: Case, name: str, types: str) -> str | None:
     """The elements of an operand that the library asserts, where the text form has others too."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        own = None if tile is None else tile.dtype.name
-        return None if own is None or own in types.split() else f"{name} is {own}"
-
-    listed = types.replace(" ", ", ")
-    return library(f"library-{name}", f"expects {name} of {listed} in the library", test)
+    tile = case.tile(name)
+    own = None if tile is None else tile.dtype.name
+    return None if own is None or own in types.split() else f"{name} is {own}"
 
 
-def undefined(why: str) -> Rule:
+@rule_of(LIBRARY, "expects a chip whose library defines it", id="defined", severity="warning")
+def undefined(case: Case, why: str) -> str | None:
     """An instruction without a definition in the library of a chip."""
-    return library("defined", "expects a chip whose library defines it", lambda _: why)
+    return why
 
 
-def not_of(dtype: str) -> Rule:
+@rule_of(LIBRARY, "expects no elements of {dtype}", id="no-{dtype}", severity="warning")
+def not_of(case: Case, dtype: str) -> str | None:
     """Elements of `dst` that the text form has and an assertion of the library refuses."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile("dst")
-        return f"dst is {dtype}" if tile is not None and tile.dtype.name == dtype else None
-
-    return library(f"no-{dtype}", f"expects no elements of {dtype}", test)
+    tile = case.tile("dst")
+    return f"dst is {dtype}" if tile is not None and tile.dtype.name == dtype else None
 
 
 _NOTHING = (0, 0)  # the region of an operation that does nothing
 
 
-def one_valid(name: str, axis: Literal["row", "column"], *, idle: bool = False) -> Rule:
+@rule_of("PTO-S051", "expects {name} to have one valid {axis}", id="one-valid-{axis}")
+def one_valid(
+    case: Case, name: str, axis: Literal["row", "column"], *, idle: bool = False
+) -> str | None:
     """One valid row (or column). With `idle` a destination of 0x0 is legal and does nothing."""
-
-    def test(case: Case) -> str | None:
-        tile = case.tile(name)
-        if tile is None or (idle and tile.valid == _NOTHING):
-            return None
-        extent = tile.valid[axis == "column"]
-        return None if extent in (None, 1) else f"it has {extent}"
-
-    return Rule(f"one-valid-{axis}", "PTO-S051", f"expects {name} to have one valid {axis}", test)
+    tile = case.tile(name)
+    if tile is None or (idle and tile.valid == _NOTHING):
+        return None
+    extent = tile.valid[axis == "column"]
+    return None if extent in (None, 1) else f"it has {extent}"
 
 
 @rule_of("PTO-S052", "expects the valid region of {names} not to be empty")
@@ -418,12 +390,10 @@ def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
     return at_level(3, Rule("placed-scratch", "PTO-M107", f"expects tmp{words} at level 3", test))
 
 
-@rule_of("PTO-S040", "expects {scratch} to hold {what}")
-def scratch_holds(
-    case: Case, what: str, needed: Callable[[Case], int | None], scratch: str = "tmp"
-) -> str | None:
+@rule_of("PTO-S040", "expects tmp to hold {what}")
+def scratch_holds(case: Case, what: str, needed: Callable[[Case], int | None]) -> str | None:
     """The scratch tile must have `needed` bytes; None if the number is not known."""
-    tmp, wanted = case.tile(scratch), needed(case)
+    tmp, wanted = case.tile("tmp"), needed(case)
     if tmp is None or wanted is None or tmp.nbytes >= wanted:
         return None
     return f"it has {tmp.nbytes} bytes, {wanted} are needed"

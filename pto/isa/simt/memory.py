@@ -11,7 +11,6 @@ from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 ACCESS = simt_family("simt memory", "one element, by one work item")
 
 _VALUE = (Result("value", "number"),)
-_STORED = element_of("value", "ptr")
 _CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 hifloat8"
 _L1 = Attr("l1cache", "l1cache", default="cache", meaning="path of the access; not its value")
 _LOAD_L2 = Attr("l2cache", "ld_l2cache", default="nmfv", meaning="what L2 does with the line")
@@ -25,7 +24,7 @@ ACCESS.row(
     operands=(read("ptr", "pointer or memref"), read("offset", "index")),
     results=_VALUE,
     text="$ptr [ $offset ] {} : types(ptr) -> results",
-    rules=_STORED,
+    rules=element_of,
 )
 ACCESS.row(
     "store",
@@ -33,7 +32,7 @@ ACCESS.row(
     body=meaning.STORE,
     operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
-    rules=_STORED,
+    rules=element_of,
 )
 ACCESS.row(
     "ldg",
@@ -45,7 +44,7 @@ ACCESS.row(
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
     scope=INSIDE,
     a5=_CACHED,
-    rules=_STORED,
+    rules=element_of,
 )
 ACCESS.row(
     "stg",
@@ -56,7 +55,7 @@ ACCESS.row(
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
     scope=INSIDE,
     a5=_CACHED,
-    rules=_STORED,
+    rules=element_of,
 )
 
 _CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) -> results"
@@ -67,7 +66,7 @@ ATOMIC = simt_family(
     attrs=(_STORE_L2, SIGNEDNESS),
     rules=(
         value_in("value", "i32 i64 f16 bf16 f32 f16x2 bf16x2"),
-        _STORED,
+        element_of,
         no_wide_ub,
         float_has_no_sign,
     ),

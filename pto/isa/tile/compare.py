@@ -157,7 +157,7 @@ SELECT.row(
         same_dtype("src0", "src1", "dst"),
         same_domain("src0", "src1", "dst"),
         _mask_bits("mask", "dst"),
-        on("a2a3", holds_bytes("tmp", "dst", {2: 16, 4: 8})),
+        on("a2a3", holds_bytes({2: 16, 4: 8})),
         on("a2a3", out_of_place("mask", "src0", "src1", dst="tmp")),  # gets an address first
     ),
     notes=(

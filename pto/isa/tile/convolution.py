@@ -64,7 +64,7 @@ ORDER = tile_family(
     "the elements of a feature map or of filters in another order",
     operands=(read("src"), scratch("tmp?", idle="cpu a5"), write("dst")),
     attrs=_ATTRS,
-    rules=(*_RULES, same_dtype("src", "dst"), item_size("src"), on(NPU, in_role("src", "vec"))),
+    rules=(*_RULES, same_dtype("src", "dst"), item_size, on(NPU, in_role("src", "vec"))),
     cost=_TRANSPOSE.cost,
 )
 TURN = ORDER.row(

@@ -14,7 +14,7 @@ from pto.isa.meaning import Lane, lanes, mathlib
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Operand, read, reads, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import dtype_in, on, same_dtype, warn
+from pto.isa.rules.rule import dtype_in, on, only_if, same_dtype, warn
 from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when, work_tile
 from pto.isa.rules.tile import (
     NPU,
@@ -22,8 +22,8 @@ from pto.isa.rules.tile import (
     apart,
     bf16_is_precise,
     by_lines,
-    covers,
     covers_columns,
+    covers_dst,
     exceeds_rows,
     for_floats,
     has_rows,
@@ -65,6 +65,10 @@ def binary_with(planned: Planned) -> tuple[Operand, ...]:
 
 
 FLOAT_TILE = work_tile(when(of_floats, like("dst")), "tmp?")  # for powers of floats
+COVERS_F32 = replace(
+    only_if(lambda case: "f32" in getattr(case.elem("dst"), "names", ()), covers_dst),
+    sentence=f"{covers_dst.sentence} of f32",
+)
 UNARY = tile_family(
     "elementwise unary",
     "dst[i,j] = f(src[i,j]) over dst's valid region",
@@ -104,7 +108,7 @@ BINARY.row(
     attrs=precision("div"),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=warn(on(NPU, high_precision_of("dst", "f16 f32"))),
+    rules=warn(on(NPU, high_precision_of("f16 f32"))),
     notes="Division of an integer by zero is target-defined; here it gives 0.",
 )
 _NAN = (
@@ -140,8 +144,8 @@ BINARY.row(
     a5=f"{_WIDE} f16 f32",
     rules=(
         on("a2a3", same_dtype("tmp", "dst")),
-        warn(on("a2a3", has_rows("tmp", 2))),  # April's programs have one
-        on("a2a3", covers_columns("tmp", "dst")),
+        warn(on("a2a3", has_rows(2))),  # April's programs have one
+        on("a2a3", covers_columns()),
         on("a2a3", out_of_place("src0", "src1")),  # dst holds the quotient before src is read again
         on("a2a3", out_of_place("src0", "src1", dst="tmp")),
     ),
@@ -179,11 +183,11 @@ BINARY.row(
     rules=(
         on("a2a3", for_floats(out_of_place("src0", "src1"))),  # read again for special values
         on("a2a3", for_floats(out_of_place("src0", "src1", dst="tmp"))),
-        on("a2a3", covers("tmp", "dst", used_for="f32")),
-        on("a5", high_precision_of("dst", "f16 bf16 f32")),
-        on("a2a3", high_precision_of("dst", "none")),
-        on("a5", bf16_is_precise("dst")),
-        on(NPU, no_scratch_for("tmp", "dst", _INTS)),
+        on("a2a3", COVERS_F32),
+        on("a5", high_precision_of("f16 bf16 f32")),
+        on("a2a3", high_precision_of("none")),
+        on("a5", bf16_is_precise),
+        on(NPU, no_scratch_for(_INTS)),
         on(NPU, scratch_when(" for floats", of_floats)),
     ),
     notes=(
@@ -200,8 +204,8 @@ BINARY.row(
     npu="f16 f32",
     rules=(
         on("a2a3", dtype_in("tmp", "u8")),
-        on("a2a3", exceeds_rows("tmp", "dst")),
-        on("a2a3", covers_columns("tmp", "dst", 8)),
+        on("a2a3", exceeds_rows),
+        on("a2a3", covers_columns("1/8 of ", 8)),
         on("a2a3", apart("src0", "src1", "tmp", "dst", same=True)),
     ),
     notes="tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",

@@ -26,7 +26,6 @@ from pto.isa.rules.tile import (
     VECTOR_UNIT,
     bf16_is_precise,
     by_lines,
-    covers,
     covers_columns,
     for_floats,
     has_rows,
@@ -41,7 +40,7 @@ from pto.isa.rules.tile import (
     scratch_when,
     tile_family,
 )
-from pto.isa.tile.elementwise import FLOAT_TILE, UNARY
+from pto.isa.tile.elementwise import COVERS_F32, FLOAT_TILE, UNARY
 
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WIDE = "i16 u16 i32 u32 i64 u64"
@@ -123,7 +122,7 @@ _DIVISION.row(
     a2a3=_A2A3,
     a5=f"{_INTS} i64 u64 f16 f32",
     rules=(
-        warn(on(NPU, high_precision_of("dst", "f16 f32"))),
+        warn(on(NPU, high_precision_of("f16 f32"))),
         on("a2a3", out_of_place("scalar")),  # a tile that divides: dst holds the scalar first
     ),
     # integers in a scalar loop; on a5 (TDivS.hpp) nothing waits for the end of it
@@ -148,8 +147,8 @@ SCALAR.row(
     a5=f"{_WIDE} f16 f32",
     rules=(
         on("a2a3", same_dtype("tmp", "dst")),
-        on("a2a3", has_rows("tmp", 1)),
-        on("a2a3", covers_columns("tmp", "dst")),
+        on("a2a3", has_rows(1)),
+        on("a2a3", covers_columns()),
         on("a2a3", out_of_place("src")),  # dst holds the quotient before src is read again
         on("a2a3", out_of_place("src", dst="tmp")),
     ),
@@ -183,10 +182,10 @@ SCALAR.row(
     rules=(
         on("a2a3", for_floats(out_of_place("src"))),  # read again for special values
         on("a2a3", for_floats(out_of_place("src", dst="tmp"))),
-        on("a2a3", covers("tmp", "dst", used_for="f32")),
-        on("a5", high_precision_of("dst", "f16 bf16 f32")),
-        on("a5", bf16_is_precise("dst")),
-        on(NPU, no_scratch_for("tmp", "dst", _INTS)),
+        on("a2a3", COVERS_F32),
+        on("a5", high_precision_of("f16 bf16 f32")),
+        on("a5", bf16_is_precise),
+        on(NPU, no_scratch_for(_INTS)),
         on(NPU, scratch_when(" for floats", of_floats)),
     ),
     notes="tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",

@@ -9,13 +9,13 @@ from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Attr, read, reads, scratch, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     all_in,
     compiled,
     current,
     dims,
     in_layout,
-    library,
     on,
     row_major,
     rule,
@@ -58,10 +58,10 @@ SPREAD = tile_family(
 )
 
 
-def _more_columns(case: Case) -> str | None:
+@rule(LIBRARY, "expects one valid column in src", severity="warning")
+def _one_column(src: TileType) -> str | None:
     """pto-isa npu/a5/TRowExpand.hpp asserts one, or a number that only the run knows."""
-    src = case.tile("src")
-    return None if src is None or src.valid[1] in (None, 1) else f"src has {src.valid[1]}"
+    return None if src.valid[1] in (None, 1) else f"src has {src.valid[1]}"
 
 
 SPREAD.row(
@@ -73,7 +73,7 @@ SPREAD.row(
         same_valid_rows("src", "dst"),
         on(NPU, not_empty("src", "dst", unless="dst")),
         on(NPU, out_of_place("src")),
-        on("a5", library("one-column", "expects one valid column in src", _more_columns)),
+        on("a5", _one_column),
     ),
     example=f"pto.trowexpand ins(%src : {_COLUMN}) outs(%dst : {_FULL})",
     phases={"a2a3": "V[S]"},
@@ -200,7 +200,7 @@ BY_ROW.row(
     attrs=(precision("div"), *_TEMPLATE),
     a2a3="f16 f32",
     a5=_COMMON,
-    rules=(warn(high_precision_of("dst", "f16 f32")), on(NPU, scratch_if_precise)),
+    rules=(warn(high_precision_of("f16 f32")), on(NPU, scratch_if_precise)),
     example=_WITH_COLUMN.format("trowexpanddiv"),
     notes="the IR manual lists f16 and f32 only; the a5 header and PTOAS take integers",
 )
@@ -255,7 +255,7 @@ BY_COLUMN.row(
     attrs=precision("div"),
     a2a3="f16 f32",
     a5=_COMMON,
-    rules=high_precision_of("dst", "f16 f32"),
+    rules=high_precision_of("f16 f32"),
     example=_WITH_ROW.format("tcolexpanddiv"),
 )
 BY_COLUMN.row(

@@ -32,14 +32,13 @@ from pto.isa.rules.paths import (
     window_inside,
 )
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
-    Rule,
     current,
     dims,
     dtype_in,
     in_layout,
     in_role,
-    library,
     on,
     rule,
     same_dtype,
@@ -72,8 +71,8 @@ SCALED_WINDOW = tile_family(
     pipe="FIX",
     subject="src",
     rules=(
-        on("a2a3", joined("src", "dst", "acc->mat")),
-        on("a5", joined("src", "dst", "acc->mat acc->vec")),
+        on("a2a3", joined("acc->mat")),
+        on("a5", joined("acc->mat acc->vec")),
         on(NPU, in_role("fp", "scaling")),
         current(on(NPU, in_layout("src", "NZ"))),
         current(on(NPU, into("mat", in_layout("dst", "NZ")))),
@@ -99,29 +98,22 @@ def _one_layout(case: Case, src: TileType, dst: TileType) -> str | None:
 _WINDOWS = "i8 hifloat8 f8e4m3 f8e5m2 e8m0 f16 bf16 f32 float4_e2m1x2 float4_e1m2x2"
 
 
-def _as_the_header() -> tuple[Rule, ...]:
-    """Conditions that TEXTRACT asserts for windows inside UB and PTOAS does not check."""
+# TEXTRACT asserts these for windows inside UB; PTOAS does not check them.
+@rule(
+    LIBRARY,
+    "expects dst of vec->vec to have no more rows and columns than src",
+    severity="warning",
+)
+def _no_larger(src: TileType, dst: TileType) -> str | None:
+    fits = dst.rows <= src.rows and dst.cols <= src.cols
+    return None if fits else f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
-    def larger(case: Case) -> str | None:
-        src, dst = case.tile("src"), case.tile("dst")
-        if src is None or dst is None or (dst.rows <= src.rows and dst.cols <= src.cols):
-            return None
-        return f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
-    def halves(case: Case) -> str | None:
-        dst = case.tile("dst")
-        cols = None if dst is None else dst.valid[1]
-        if dst is None or cols is None or dst.valid == (1, 1) or cols * dst.itemsize % 2 == 0:
-            return None
-        return f"{cols} columns of {dst.itemsize} byte are valid"
-
-    larger_than = "expects dst of vec->vec to have no more rows and columns than src"
-    found = (
-        on(NPU, library("no-larger", larger_than, larger)),
-        on("a2a3", library("whole-words", "expects rows of vec->vec in whole words of 2", halves)),
-    )
-    inside = tuple(out_of("vec", into("vec", rule)) for rule in found)
-    return (*inside, out_of("mat vec", on("a5", library_types("dst", _WINDOWS))))
+@rule(LIBRARY, "expects rows of vec->vec in whole words of 2", severity="warning")
+def _whole_words(dst: TileType) -> str | None:
+    cols = dst.valid[1]
+    fits = cols is None or dst.valid == (1, 1) or cols * dst.itemsize % 2 == 0
+    return None if fits else f"{cols} columns of {dst.itemsize} byte are valid"
 
 
 @rule("PTO-T064", "expects a second window to have indexRow1, indexCol1 and dst1")
@@ -170,13 +162,11 @@ WINDOW.row(
     rules=(
         on(
             "a2a3",
-            joined("src", "dst", "mat->left mat->right vec->vec acc->mat", "vec->left vec->right"),
+            joined("mat->left mat->right vec->vec acc->mat", "vec->left vec->right"),
         ),
         on(
             "a5",
             joined(
-                "src",
-                "dst",
                 f"mat->left mat->right {_SCALES} vec->mat vec->vec acc->mat acc->vec",
                 "vec->left vec->right",
             ),
@@ -192,7 +182,9 @@ WINDOW.row(
         on("a2a3", acc_types(PLAIN_A2A3, SCALED_A2A3)),
         on("a5", acc_types(PLAIN_A5, SCALED_A5)),
         on(NPU, out_of("vec", into("vec", _one_layout))),
-        *_as_the_header(),
+        on(NPU, out_of("vec", into("vec", _no_larger))),
+        on("a2a3", out_of("vec", into("vec", _whole_words))),
+        on("a5", out_of("mat vec", library_types("dst", _WINDOWS))),
         on(NPU, in_role("fp", "scaling")),
         on("a5", out_of("vec", into("vec", dtype_in("src", f"{_EXTRACTED_A5} u8 i32")))),
         current(on("a5", out_of("vec", into("vec", in_layout("src", "ND", "DN"))))),
@@ -251,10 +243,10 @@ WINDOW.row(
     " | , $preQuantScalar : types | : types > ) outs( $dst : types ) {}",
     pipe=PipeBy(("src", "dst"), ((("vec", "vec"), "V"), (("vec", "mat"), "MTE3")), "FIX"),
     rules=(
-        on("a2a3", joined("src", "dst", "acc->mat vec->vec", "left->vec right->vec")),
+        on("a2a3", joined("acc->mat vec->vec", "left->vec right->vec")),
         on(
             "a5",
-            joined("src", "dst", "acc->mat acc->vec vec->mat vec->vec", "left->vec right->vec"),
+            joined("acc->mat acc->vec vec->mat vec->vec", "left->vec right->vec"),
         ),
         window_inside("src", "dst", valid=True),
         on("a2a3", out_of("vec", window_aligned("dst", "vec"))),

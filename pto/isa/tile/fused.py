@@ -16,7 +16,7 @@ from pto.isa.rules.scratch import SUMS, like, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
-    covers,
+    covers_dst,
     dtype_pairs,
     not_of,
     same_domain,
@@ -195,7 +195,7 @@ DEQUANTISED = _fused(
         dtype_in("deqScale", "f32"),
         same_domain(*_TILES),
         on("a2a3", dtype_in("tmp", "i32")),
-        on("a2a3", covers("tmp", "dst")),
+        on("a2a3", covers_dst),
         on("a5", _DECLARED),  # pto-inst.hpp includes no definition of it
     ),
 )

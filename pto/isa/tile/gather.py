@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import gather as meaning
@@ -18,6 +20,7 @@ from pto.isa.rules.rule import (
     dims,
     dtype_in,
     on,
+    only_if,
     row_major,
     rule,
     rule_of,
@@ -56,13 +59,10 @@ def _by_index(case: Case) -> bool:
 
 
 def _only(kind: str, rule: Rule) -> Rule:
-    """The rule, for this form of tgather."""
-
-    def test(case: Case) -> str | None:
-        return rule.test(case) if form(case) == kind else None
-
+    """The rule, for this form of tgather; what it says about regions is not true of all forms."""
+    found = only_if(lambda case: form(case) == kind, rule)
     sentence = f"{rule.sentence} in the {kind} form"
-    return Rule(f"{kind}-{rule.id}", rule.code, sentence, test, rule.profiles)
+    return replace(found, id=f"{kind}-{rule.id}", sentence=sentence, alike=(), apart=(), help=None)
 
 
 @rule("PTO-T053", "expects an element type that this form supports")

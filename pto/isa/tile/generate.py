@@ -45,7 +45,7 @@ GENERATE.row(
     rules=(
         scalar_matches("S", "dst"),
         _one_row,
-        on("a2a3", holds_bytes("tmp", "dst", _RAMP_BYTES)),
+        on("a2a3", holds_bytes(_RAMP_BYTES)),
         on("a2a3", scratch_when("", lambda _: True)),
         on("a2a3", out_of_place("tmp")),  # read again for every 64 columns
     ),

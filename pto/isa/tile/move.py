@@ -55,6 +55,7 @@ from pto.isa.rules.rule import (
     in_layout,
     in_role,
     on,
+    only_if,
     rule,
     same_shape,
 )
@@ -72,7 +73,7 @@ LOAD = tile_family(
     "dst = global memory, over the valid region of dst",
     operands=(read("src", "view"), write("dst")),
     pipe="MTE2",
-    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size("src", "dst"), part_of_view("src")),
+    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size, part_of_view("src")),
     cost="move",
     traits=Traits(region=RegionRule.VIEW, sized_by_tile=True),
 )
@@ -199,7 +200,7 @@ PREFETCH.row(
 )
 
 _STORE_RULES = (
-    same_size("src", "dst"),
+    same_size,
     gm_layout("src", "dst"),
     on(NPU, runs_follow("src", "dst")),
     acc_options,
@@ -307,12 +308,12 @@ def _into_boxes(case: Case, dst: TileType) -> str | None:
 
 def _grouping(rule: Rule) -> Rule:
     """Only where MX exponents are regrouped."""
-    return replace(rule, test=lambda c: rule.test(c) if c.role("fp") == "vec" else None)
+    return only_if(lambda case: case.role("fp") == "vec", rule)
 
 
 def _ungrouped(rule: Rule) -> Rule:
     """Not where MX exponents are regrouped: the second tile is working space then."""
-    return replace(rule, test=lambda c: None if regroups(c) else rule.test(c))
+    return only_if(lambda case: not regroups(case), rule)
 
 
 def _without_fp(rule: Rule) -> Rule:
@@ -335,12 +336,10 @@ TMOV = MOVE.row(
     " outs( $dst : types ) {}",
     traits=Traits(generic="preQuantScalar"),
     rules=(
-        on("a2a3", joined("src", "dst", f"{_FROM_MAT} vec->vec acc->mat acc->vec")),
+        on("a2a3", joined(f"{_FROM_MAT} vec->vec acc->mat acc->vec")),
         on(
             "a5",
             joined(
-                "src",
-                "dst",
                 f"{_FROM_MAT} mat->scale_left mat->scale_right vec->vec vec->mat acc->mat acc->vec",
             ),
         ),
@@ -349,7 +348,7 @@ TMOV = MOVE.row(
         on("a5", out_of("mat", one_shape)),
         pairs_kept,
         pairs_turned,
-        on(NPU, out_of("vec", same_size("src", "dst"))),
+        on(NPU, out_of("vec", same_size)),
         on("a2a3", carried({"left": CUBE_A2A3, "right": CUBE_A2A3, **_TABLES})),
         on("a5", carried({"left": CUBE_A5, "right": CUBE_A5, **_TABLES_A5})),
         on("a2a3", into("mat", acc_types(PLAIN_A2A3, SCALED_A2A3))),
@@ -365,7 +364,7 @@ TMOV = MOVE.row(
         on("a5", _grouping(apart("src", "fp", "dst", same=True))),
         on(NPU, into("bias", _bias_row)),
         on("a2a3", FRACTAL_512),
-        on("a2a3", keeps_layout("src", "dst")),
+        on("a2a3", keeps_layout),
     ),
     notes=(
         "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
@@ -386,8 +385,8 @@ MOVE.row(
     subject="src",
     types="i32 f32",
     rules=(
-        on("a2a3", joined("src", "dst", "acc->mat")),
-        on("a5", joined("src", "dst", "acc->mat acc->vec")),
+        on("a2a3", joined("acc->mat")),
+        on("a5", joined("acc->mat acc->vec")),
         on(NPU, in_role("fp", "scaling")),
         current(on(NPU, in_layout("src", "NZ"))),
         on("a2a3", acc_types("", SCALED_A2A3)),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
 from pto.isa.row.instr import Attr, PipeBy, Result, index, read, reads, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
-    Rule,
     dims,
     dtype_in,
     in_layout,
     in_role,
-    library,
     on,
     row_major,
     rule,
@@ -48,10 +49,13 @@ def _holds(case: Case, dst: str, src: str) -> str | None:
     return f"{src} is {dims(*small.shape)}, {dst} is {dims(*large.shape)}"
 
 
-def _as_large() -> Rule:
-    """TFILLPAD asserts equal tiles; TFILLPAD_EXPAND takes a larger dst."""
-    sentence = "expects src and dst to have one shape: tfillpad_expand fills a larger dst"
-    return library("as-large", sentence, same_shape("src", "dst").test)
+_AS_LARGE = replace(  # TFILLPAD asserts equal tiles; TFILLPAD_EXPAND takes a larger dst
+    same_shape("src", "dst"),
+    id="as-large",
+    code=LIBRARY,
+    sentence="expects src and dst to have one shape: tfillpad_expand fills a larger dst",
+    severity="warning",
+)
 
 
 FILLPAD = tile_family(
@@ -60,9 +64,9 @@ FILLPAD = tile_family(
     operands=(read("src"), write("dst")),
     pipe=PipeBy(("dst",), ((("mat",), "$l1_fill"),), "V"),
     rules=(
-        same_size("src", "dst"),
-        item_size("src"),
-        on(NPU, joined("src", "dst", "vec->vec mat->mat")),
+        same_size,
+        item_size,
+        on(NPU, joined("vec->vec mat->mat")),
         on(NPU, into("vec", row_major("src", "dst"))),
         on(NPU, into("mat", in_layout("dst", "NZ"))),
         on(NPU, _has_pad),
@@ -80,7 +84,7 @@ FILLPAD.row(
     rules=(
         _holds("dst", "src"),
         on(NPU, into("mat", same_type("src", "dst"))),
-        on(NPU, into("vec", _as_large())),
+        on(NPU, into("vec", _AS_LARGE)),
         on(NPU, out_of_place("src", unless=same_form)),
     ),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
@@ -172,7 +176,7 @@ TRANSPOSE = tile_family(
     operands=(read("src"), work_tile(like("src")), write("dst")),
     rules=(
         same_dtype("src", "tmp", "dst"),
-        item_size("src"),
+        item_size,
         on(NPU, in_role("src", "vec")),
         on("a2a3", row_major("src")),
         on("a5", _whole_blocks),
