@@ -26,20 +26,14 @@ if TYPE_CHECKING:
     from pto.cxx.kernel import CppKernel
 
 # Options of `pto run` and `pto check` that C++ kernels do not support.
-_OTHERS = {
-    "step": "--step",
-    "schedule": "--schedule",
-    "fix": "--fix",
-    "check_reads": "--check-reads",
-    "automatic": "--automatic",
-    "level": "--level",
-    "all_profiles": "--all-profiles",
-    "on": "--on",
-}
+_OTHERS = (
+    *("step", "schedule", "fix", "check_reads", "automatic"),
+    *("level", "all_profiles", "on"),
+)
 
 
 def _require_taken(file: str, args: argparse.Namespace) -> None:
-    given = [option for name, option in _OTHERS.items() if getattr(args, name, None)]
+    given = [f"--{name.replace('_', '-')}" for name in _OTHERS if getattr(args, name, None)]
     engine = getattr(args, "engine", None)
     given += [f"--engine {engine}"] if engine not in (None, "reference") else []
     if given:

@@ -42,35 +42,19 @@ class Space(Enum):
 
 
 # Every spelling found in programs and manuals: pointer spaces, tile locations, CCE qualifiers.
-SPACE_NAMES: Final = {
-    "gm": Space.GM,
-    "ub": Space.UB,
-    "ubuf": Space.UB,
-    "vec": Space.UB,
-    "l1": Space.L1,
-    "mat": Space.L1,
-    "cbuf": Space.L1,
-    "l0a": Space.L0A,
-    "left": Space.L0A,
-    "ca": Space.L0A,
-    "l0b": Space.L0B,
-    "right": Space.L0B,
-    "cb": Space.L0B,
-    "l0c": Space.L0C,
-    "acc": Space.L0C,
-    "cc": Space.L0C,
-    "bias": Space.BIAS,
-    "bt": Space.BIAS,
-    "biasbuf": Space.BIAS,
-    "fixpipe": Space.FIXPIPE,
-    "scaling": Space.FIXPIPE,
-    "fb": Space.FIXPIPE,
-    "fbuf": Space.FIXPIPE,
-    "scale_a": Space.SCALE_A,
-    "scale_left": Space.SCALE_A,
-    "scale_b": Space.SCALE_B,
-    "scale_right": Space.SCALE_B,
+_SPELLINGS: Final = {
+    Space.GM: "gm",
+    Space.UB: "ub ubuf vec",
+    Space.L1: "l1 mat cbuf",
+    Space.L0A: "l0a left ca",
+    Space.L0B: "l0b right cb",
+    Space.L0C: "l0c acc cc",
+    Space.BIAS: "bias bt biasbuf",
+    Space.FIXPIPE: "fixpipe scaling fb fbuf",
+    Space.SCALE_A: "scale_a scale_left",
+    Space.SCALE_B: "scale_b scale_right",
 }
+SPACE_NAMES: Final = {name: space for space, names in _SPELLINGS.items() for name in names.split()}
 
 
 def space(name: str) -> Space:

@@ -342,7 +342,8 @@ class Tile:
         elif self._stored() == (rows, cols):
             found = self.type.layout.to_logical(self.items, rows, cols, self.type.itemsize)
         else:
-            found = np.full((rows, cols), self._pad_bits(), self.type.dtype.storage)
+            empty = self.type.pad.bits(self.type.dtype)
+            found = np.full((rows, cols), empty, self.type.dtype.storage)
             kept = self.offsets()
             found[: kept.shape[0], : kept.shape[1]] = self.items[kept]
         return found.view(self.type.dtype.numpy)
@@ -394,9 +395,6 @@ class Tile:
         bits, offsets = chosen.bits(self.type.dtype), self.offsets()
         for outside in (offsets[rows:, :], offsets[:rows, cols:]):
             self.items[outside] = bits
-
-    def _pad_bits(self) -> int:
-        return self.type.pad.bits(self.type.dtype)
 
     def _stored(self) -> tuple[int, int]:
         """The shape in the address formula now."""

@@ -189,11 +189,8 @@ def _advice(name: str) -> str:
         names = ", ".join(row.name for row in devices_of(family))
         return f"`{name}` belongs to profile {family}; its devices are {names}"
     close = nearest(name.lower(), (row.name for row in DEVICES))
-    return close or nearest(name, (row.soc for row in DEVICES)) or _all_names()
-
-
-def _all_names() -> str:
-    return f"the devices are {', '.join(row.name for row in DEVICES)}"
+    every = f"the devices are {', '.join(row.name for row in DEVICES)}"
+    return close or nearest(name, (row.soc for row in DEVICES)) or every
 
 
 def _family(soc: str) -> str | None:

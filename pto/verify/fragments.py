@@ -17,6 +17,7 @@ from pto.isa.simt.launch import SIMT_SECTION
 from pto.verify.operation import constant
 
 PERSISTENT = "pto.persistent"
+_CODE = "PTO-S143"
 _KERNEL = ("pto.entry", "pto.aicore", "pto.kernel", "pto.kernel_kind")
 _LANES = (2, 4)  # of a vector that is loaded or stored at once
 _WORD = 4
@@ -30,20 +31,16 @@ def check(function: Operation) -> Iterator[Diagnostic]:
 
 def _array(function: Operation, op: Operation) -> Iterator[Diagnostic]:
     if not any(mark in function.attrs for mark in _KERNEL):
-        yield _said(op, "makes an array that outlives a section: only a kernel may")
+        yield op.finding(_CODE, "makes an array that outlives a section: only a kernel may")
     length, size = constant(op.operands[0]), _bytes(_element(op))
     room = None if length is None else length * size
     sizes = {tuple(section.attrs.get(f"dim{d}") for d in "XYZ") for section in _sections(function)}
     uses = list(_uses(function, op.results[0], 0))
     if uses and len(sizes) > 1:
-        yield _said(uses[-1][0], "expects the sections beside an array to have one size")
+        yield uses[-1][0].finding(_CODE, "expects the sections beside an array to have one size")
     for use, _ in uses:
         yield from _placed(use)
     yield from _elements(uses, room)
-
-
-def _said(op: Operation, words: str) -> Diagnostic:
-    return op.finding("PTO-S143", words)
 
 
 def _sections(function: Operation) -> list[Operation]:
@@ -82,10 +79,10 @@ def _placed(use: Operation) -> Iterator[Diagnostic]:
     inside = next((n for n, op in enumerate(above) if op.row is SIMT_SECTION), None)
     if inside is None or any(op.control in (Control.IF, Control.WHILE) for op in above[:inside]):
         where = "in a section of work items" if inside is None else "where all of a section pass"
-        yield _said(use, f"must be {where}")
+        yield use.finding(_CODE, f"must be {where}")
     type = _moved(use)
     if isinstance(type, Vector) and type.shape[0] not in _LANES:
-        yield _said(use, f"takes 1, 2 or 4 elements at once, not {type.shape[0]}")
+        yield use.finding(_CODE, f"takes 1, 2 or 4 elements at once, not {type.shape[0]}")
 
 
 def _moved(use: Operation) -> Type | None:
@@ -102,13 +99,13 @@ def _elements(uses: list[tuple[Operation, int | None]], room: int | None) -> Ite
         unit = _bytes(type.elem) if isinstance(type, Vector) else size
         if at is None:
             if not use.loops():
-                yield _said(use, "expects an element that is known beforehand")
+                yield use.finding(_CODE, "expects an element that is known beforehand")
             stored = None
         elif at < 0 or at % unit:
-            yield _said(use, f"expects a multiple of {unit} bytes: it is {at}")
+            yield use.finding(_CODE, f"expects a multiple of {unit} bytes: it is {at}")
         elif room is not None and at + size > room:
-            yield _said(use, f"ends at byte {at + size} of an array of {room}")
+            yield use.finding(_CODE, f"ends at byte {at + size} of an array of {room}")
         elif use.body is not OWN_LOAD:
             stored = None if stored is None else stored | set(range(at, at + size))
         elif stored is not None and not set(range(at, at + size)) <= stored:
-            yield _said(use, f"loads byte {at}, which nothing has stored")
+            yield use.finding(_CODE, f"loads byte {at}, which nothing has stored")

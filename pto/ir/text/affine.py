@@ -17,6 +17,7 @@ from pto.ir.text.cursor import Draft
 from pto.ir.text.scf_text import read_turns
 from pto.isa.row.attributes import Attribute
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import FOLDED
 from pto.isa.scalar.arith import (
     ADDI,
     CEILDIVSI,
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
 Number = int | Value  # a known number, or the value that holds it
 _MAP = re.compile(r"affine_map<\s*\(([^()]*)\)\s*(?:\[([^]]*)\])?\s*->\s*\((.*)\)\s*>", re.S)
 _WORD = re.compile(r"\s*(\d+|[A-Za-z_]\w*|[-+*(),])")
-_KNOWN: dict[Instr, Callable[[int, int], int]] = {
-    ADDI: lambda a, b: a + b,
-    SUBI: lambda a, b: a - b,
-    MULI: lambda a, b: a * b,
-    FLOORDIVSI: lambda a, b: a // b,
-    CEILDIVSI: lambda a, b: -(-a // b),
-    MINSI: min,
-    MAXSI: max,
-}
 
 
 class _ArithSteps:
@@ -64,7 +56,7 @@ class _ArithSteps:
 
     def of(self, row: Instr, a: Number, b: Number) -> Number:
         if isinstance(a, int) and isinstance(b, int):
-            return _KNOWN[row](a, b)
+            return FOLDED[row.traits.operator](a, b)
         return self._made(row, [self.value(a), self.value(b)])
 
     def last(self, number: Number) -> Operation:

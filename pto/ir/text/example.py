@@ -15,63 +15,43 @@ from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.row.types import KINDS, Type
 
-# A type for each kind of operand; T is an element type of the row, N its lanes in a register.
-_TYPES = {
-    "tile": "!pto.tile_buf<vec, 16x64xT>",
-    "multiple tile": "!pto.multi_tile_buf<vec, 16x64xT, count=2>",
-    "struct": "!pto.struct<i32, f32>",
-    "tile or view": "!pto.tile_buf<vec, 16x64xT>",
-    "tile or scalar": "!pto.tile_buf<vec, 16x64xT>",
-    "mask or index": "!pto.mask<b32>",
-    "gm place": "!pto.ptr<T>",
-    "logical vreg or mask": "!pto.vmi.vreg<256xT>",
-    "logical vreg or scalar": "!pto.vmi.vreg<256xT>",
-    "view": "!pto.partition_tensor_view<16x64xT>",
-    "pointer": "!pto.ptr<T, ub>",
-    "address": "!pto.ptr<T, gm>",
-    "vreg": "!pto.vreg<NxT>",
-    "vreg or mask": "!pto.vreg<NxT>",
-    "vreg or scalar": "!pto.vreg<NxT>",
-    "mask": "!pto.mask<b32>",
-    "scalar": "T",
-    "number": "T",
-    "integers": "i32",
-    "floats": "f32",
-    "int": "index",
-    "float": "f32",
-    "index": "index",
+# A type, and the kinds of operands that it is an example of; T is an element type of the row, N its
+# lanes in a register.
+_KINDS = {
+    "!pto.tile_buf<vec, 16x64xT>": "tile | tile or view | tile or scalar",
+    "!pto.multi_tile_buf<vec, 16x64xT, count=2>": "multiple tile",
+    "!pto.struct<i32, f32>": "struct",
+    "!pto.tensor_view<16x64xT>": "tensor view",
+    "!pto.partition_tensor_view<16x64xT>": "view | partition view",
+    "memref<16x64xT>": "memref",
+    "!pto.ptr<T>": "gm place",
+    "!pto.ptr<T, ub>": "pointer | pointer or memref | pointer or integer"
+    " | pointer, memref or integer",
+    "!pto.ptr<T, gm>": "address | pointer or gm memref | gm or ub pointer",
+    "!llvm.ptr": "llvm pointer",
+    "!pto.vreg<NxT>": "vreg | vreg or mask | vreg or scalar",
+    "!pto.mask<b32>": "mask | mask or index",
+    "!pto.vmi.vreg<256xT>": "logical vreg or mask | logical vreg or scalar",
+    "!pto.vmi.vreg<128xT>": "logical vreg",
+    "!pto.vmi.mask<128>": "logical mask",
+    "vector<2xT>": "vector",
+    "T": "scalar | number | element | scalar or pointer",
+    "index": "int | index | any",
     "i64": "i64",
-    "i1": "i1",
-    "align": "!pto.align",
-    "pipe": "!pto.pipe",
-    "event ids": "!pto.eventid_array<4>",
-    "local array": "!pto.local_array<4xi32>",
-    "async session": "!pto.async_session",
-    "session or context": "!pto.async_session",
-    "async event": "!pto.async_event",
-    "prefetch context": "!pto.prefetch_async_context",
-    "any": "index",
-    "tensor view": "!pto.tensor_view<16x64xT>",
-    "partition view": "!pto.partition_tensor_view<16x64xT>",
-    "memref": "memref<16x64xT>",
-    "pointer or memref": "!pto.ptr<T, ub>",
-    "pointer or gm memref": "!pto.ptr<T, gm>",
-    "pointer or integer": "!pto.ptr<T, ub>",
-    "pointer, memref or integer": "!pto.ptr<T, ub>",
-    "element": "T",
-    "i32": "i32",
+    "i32": "i32 | integers",
     "i16": "i16",
-    "vector": "vector<2xT>",
-    "llvm pointer": "!llvm.ptr",
-    "logical vreg": "!pto.vmi.vreg<128xT>",
-    "logical mask": "!pto.vmi.mask<128>",
-    "scalar or pointer": "T",
-    "gm or ub pointer": "!pto.ptr<T, gm>",
-    **{
-        f"{s.value} {what}": f"!pto.ptr<T, {s.value}>"
-        for s in Space
-        for what in ("pointer", "buffer")
-    },
+    "i1": "i1",
+    "f32": "float | floats",
+    "!pto.align": "align",
+    "!pto.pipe": "pipe",
+    "!pto.eventid_array<4>": "event ids",
+    "!pto.local_array<4xi32>": "local array",
+    "!pto.async_session": "async session | session or context",
+    "!pto.async_event": "async event",
+    "!pto.prefetch_async_context": "prefetch context",
+}
+_TYPES = {kind: type for type, kinds in _KINDS.items() for kind in kinds.split(" | ")} | {
+    f"{s.value} {what}": f"!pto.ptr<T, {s.value}>" for s in Space for what in ("pointer", "buffer")
 }
 
 

@@ -198,7 +198,8 @@ class _Custom:
         if row is None:
             raise RuntimeError(f"{op.name} has no row")
         if _asks_for_generic(op, row.traits.generic):
-            self.lines.append(_INDENT * depth + _generic_text(op, self.names))
+            text = f"{_generic_head(op, self.names)}{_generic_tail(op)}"
+            self.lines.append(_INDENT * depth + text)
             return
         line = PrintedLine(self, depth)
         if op.results:
@@ -266,10 +267,6 @@ def _must_end(block: Block) -> bool:
 
 def _asks_for_generic(op: Operation, word: str) -> bool:
     return word == "*" or (bool(word) and (word in op.attrs or bool(op.group(word))))
-
-
-def _generic_text(op: Operation, names: _Names) -> str:
-    return f"{_generic_head(op, names)}{_generic_tail(op)}"
 
 
 def _generic_head(op: Operation, names: _Names) -> str:

@@ -255,11 +255,11 @@ def _tile_buf(head: str, body: str) -> t.Type:
     )
     if elem.dtype is None:
         raise fail("PTO-T031", "a tile holds elements, not index values")
-    role = _role(fields["loc"])
-    if role is Role.VEC and layout == ZZ and elem.dtype.itemsize == 1 and cols % 32:
+    where = Role.VEC if fields["loc"] == "ub" else role(fields["loc"])
+    if where is Role.VEC and layout == ZZ and elem.dtype.itemsize == 1 and cols % 32:
         layout = ZZ_MX  # exponents of MX groups: tmov writes boxes of 16x2 whatever the type says
     tile = TileType(
-        role=role,
+        role=where,
         dtype=elem.dtype,
         rows=rows,
         cols=cols,
@@ -336,10 +336,6 @@ def _number(name: str, value: str) -> int:
     if name == "compact" and kind.word(number) is None:
         raise fail("PTO-T036", f"`{value}` is not a {kind.name}")
     return number
-
-
-def _role(loc: str) -> Role:
-    return Role.VEC if loc == "ub" else role(loc)
 
 
 def _dim(text: str) -> int | None:

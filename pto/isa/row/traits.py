@@ -6,9 +6,11 @@ knows an operation by its name or by the title of its family.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from enum import Enum, auto
-from typing import Literal
+from typing import Any, Literal
 
 
 class Control(Enum):
@@ -88,6 +90,19 @@ class Traits:
 
 
 NONE = Traits()
+
+
+# Arithmetic of numbers by the operator of a row: Python's signs and functions, `cdiv` rounds up.
+FOLDED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "min": min,
+    "max": max,
+    "cdiv": lambda a, b: -(-a // b),
+}
 
 
 def operators(text: str, *, signed: bool | None = None) -> dict[str, Traits]:

@@ -6,7 +6,6 @@ Python numbers stay Python numbers, so constants fold by themselves. `//` and `%
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Generic, NoReturn, TypeVar
@@ -16,6 +15,7 @@ from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Operation, Value
 from pto.isa.row.attributes import Enum
 from pto.isa.row.instr import Instr
+from pto.isa.row.traits import FOLDED
 from pto.isa.row.types import KINDS
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.rules.rule import Case
@@ -24,7 +24,7 @@ from pto.lang.call.rewritten import why_not
 from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.linear import Linear
-from pto.lang.values.operators import COMPARED, Binary, Comparisons, Operators, operations
+from pto.lang.values.operators import COMPARED, Comparisons, Operators, operations
 from pto.target.profile import profile
 
 E = TypeVar("E", covariant=True)
@@ -286,23 +286,11 @@ def linear_of(number: object) -> Linear | None:
     return Linear(number) if isinstance(number, int) else None
 
 
-_FOLDED: dict[str, Binary] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "min": min,
-    "max": max,
-    "cdiv": lambda a, b: -(-a // b),
-}
-
-
 def arith(sign: str, a: object, b: object) -> Extent:
     """One arithmetic operation, with constant folding; tracks linear forms of integers."""
     _require_defined(sign, a, b)
     if is_number(a) and is_number(b):
-        return _FOLDED[sign](a, b)
+        return FOLDED[sign](a, b)
     for simpler in (_neutral, _within):
         same = simpler(sign, a, b)
         if same is not None:
