@@ -10,7 +10,8 @@ from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module
 from pto.ir.text.parser import read_source
-from pto.observe.fixes.repair import Repair, TrialRun, repair
+from pto.observe.fixes.repair import Repair, repair
+from pto.observe.replay import TrialRun
 
 SUFFIX = ".fixed.pto"
 HELP = f"write a copy, FILE{SUFFIX}, with fixes that were put in, run again and found to work"

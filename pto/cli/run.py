@@ -138,7 +138,7 @@ def require_fitting(args: argparse.Namespace) -> None:
 
 def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
     from pto.cli.fix import write_fixed
-    from pto.observe.fixes.repair import TrialRun
+    from pto.observe.replay import TrialRun
 
     names = ("entry", "blocks", "profile", "device")
     run = TrialRun(before, {name: getattr(args, name) for name in names})

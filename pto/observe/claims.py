@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation
-from pto.observe.shown import CODES, NEEDLESS
+from pto.observe.order.fences import NEEDLESS
+from pto.observe.shown import CODES
 from pto.prove.order import LINES
 from pto.prove.questions import Answer, Question, answers, order_answers, reads_answer
 from pto.target.facts import Profile

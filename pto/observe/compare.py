@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pto.core.errors import Diagnostic, Note, PtoError
+from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.observe.aligned import Aligned, AlignedFence, align
 from pto.observe.deep import affordable
-from pto.observe.fixes.repair import TrialRun
+from pto.observe.replay import TrialRun
 from pto.observe.sanitize import Sanitizer
 from pto.observe.trials import choose, entry_names
-from pto.run.launch.arrays import copied
-from pto.run.launch.host import launch
 from pto.verify.program import target_of
 
 LOST, GAINED, FENCE, WORK = "PTO-D220", "PTO-D221", "PTO-D222", "PTO-D223"
@@ -92,13 +90,8 @@ class _OrderWatcher(Sanitizer):
 
 
 def _watched(module: Module, trial: TrialRun) -> _OrderWatcher:
-    options = trial.options
-    target = target_of(module, profile=options["profile"], device=options["device"])
-    watcher = _OrderWatcher(target.profile)
-    try:
-        launch(module, args=copied(trial.args), observer=watcher, **options)
-    except PtoError as error:
-        watcher.ended = error.diagnostics
+    watcher = _OrderWatcher(trial.profile(module))
+    watcher.ended = trial.attempt(module, observer=watcher)
     return watcher
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module
-from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import OCCUPANCY
+from pto.observe.order.fences import NEEDLESS
+from pto.observe.replay import TrialRun
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Chosen, Found, choose, entry_names
 from pto.plan.calls import entry_functions
@@ -26,7 +27,6 @@ from pto.verify.functions import name_of
 EARLY = "PTO-U233"  # a run on generated inputs that stopped early
 _ORDER = ("PTO-R", "PTO-D", "PTO-M201", "PTO-M202")
 _DATA = ("PTO-V21",)
-_NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")
 _WORK = 30_000  # instructions of watched runs beside the first
 
 
@@ -95,7 +95,7 @@ def _counts(finding: Diagnostic, found: Found) -> bool:
 
 def _has_a_use(finding: Diagnostic, seen: list[tuple[Found, Verdict]]) -> bool:
     """True if a fence that was needless in one run was executed and needed in another."""
-    if finding.code not in _NEEDLESS:
+    if finding.code not in NEEDLESS:
         return False
     return any(
         finding.loc in found.paths.fences and all(_key(d) != _key(finding) for d in v.findings)

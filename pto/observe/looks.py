@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
@@ -15,6 +14,7 @@ from pto.observe.memory.unflushed import StreamTap, dropped
 from pto.observe.storage.places import PlaceTap, has_twins, placed
 from pto.observe.storage.roots import Roots
 from pto.observe.storage.tiles import TileTap
+from pto.observe.watcher import Sanitizer
 from pto.plan.buffers import SHARED
 from pto.plan.calls import sides
 from pto.plan.memory import plan_memory
@@ -26,13 +26,6 @@ from pto.verify.functions import is_defined
 
 OCCUPANCY = "PTO-D212"
 _FIXES = 3  # races for which a fix is tried: each costs a run
-
-
-class Watcher(Protocol):
-    """A sanitizer after a run."""
-
-    def findings(self) -> list[Diagnostic]: ...
-    def gaps(self) -> list[tuple[Diagnostic, Gap | None]]: ...
 
 
 def shared_bytes(
@@ -132,7 +125,7 @@ def closer_looks(
     return found
 
 
-def with_fixes(watcher: Watcher, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:
+def with_fixes(watcher: Sanitizer, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:
     """The findings; the first few races with a fix that was tried and works."""
     findings = watcher.findings()
     for race, gap in watcher.gaps()[:_FIXES]:

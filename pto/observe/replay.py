@@ -7,16 +7,39 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pto.core.errors import PtoError
+from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.run.launch.arrays import copied
 from pto.run.launch.host import launch
 from pto.run.watch.events import Observer, Tap
+from pto.target.facts import Profile
+from pto.verify.program import target_of
 
 
 def told(op: Operation) -> Hashable:
     """The key of an operation in another run: a run of C++ makes new operations."""
     return (op.name, op.loc) if op.loc else id(op)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRun:
+    """One way to run a program: arguments, and options of `launch`."""
+
+    args: Sequence[Any]
+    options: dict[str, Any]
+
+    def profile(self, module: Module) -> Profile:
+        options = self.options
+        found = target_of(module, profile=options.get("profile"), device=options.get("device"))
+        return found.profile
+
+    def attempt(self, module: Module, **how: Any) -> tuple[Diagnostic, ...]:
+        """Run a module on copies of the arguments; returns the error that ended the run early."""
+        try:
+            launch(module, args=copied(self.args), **how, **self.options)
+        except PtoError as error:
+            return error.diagnostics
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def sanitize(
     found += tuple(shared_bytes(functions, target.profile, found))
     found += tuple(occupancy(functions, target.profile, target.device, count_of(blocks)))
     found += tuple(unused_tests(functions))
-    return Verdict((*unordered, *found), mode, report, about, unwritten=len(watcher.origins.found))
+    return Verdict((*unordered, *found), mode, report, about, unwritten=len(watcher.origins))
 
 
 def _needs_order(profile: Profile, again: Replay) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.observe.deep import affordable
+from pto.observe.order.fences import NEEDLESS
 from pto.observe.sanitize import Verdict, sanitize
 from pto.observe.trials import Found, choose
 from pto.plan.calls import entry_functions
@@ -35,7 +36,6 @@ CODES: dict[Question, tuple[str, ...]] = {
     "deadlock": (*(f"PTO-D20{n}" for n in (0, 1, 2, 3, 4, 5, 7, 9)), DEADLOCK),
     "reads": ("PTO-V210", "PTO-V212", "PTO-V213", "PTO-V214", "PTO-V215", "PTO-M201"),
 }
-NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")
 
 
 class Runs:

@@ -23,13 +23,11 @@ from pto.isa.meaning.scalar.unit import BLOCK_INDEX
 from pto.isa.row import types as t
 from pto.isa.row.order import WaitUntil
 from pto.isa.row.traits import Control
-from pto.observe.fixes.repair import TrialRun
 from pto.observe.looks import filling
 from pto.observe.order.scopes import values_behind
+from pto.observe.replay import TrialRun
 from pto.plan.calls import FunctionNames, entry_functions, names_of, with_peers
 from pto.run.launch.arguments import LaunchParameter, parameters
-from pto.run.launch.arrays import copied
-from pto.run.launch.host import launch
 from pto.run.machine.agents import DEADLOCK
 from pto.run.watch.outline import needs_registers
 from pto.run.watch.paths import Outcome, Paths, extents_of
@@ -264,19 +262,9 @@ class _TrialSearch:
 
     def _dry(self, trial: TrialRun, data: bool = False) -> Found:
         paths = Paths(data=data or self._data)
-        stopped = None
-        try:
-            launch(
-                self.module,
-                args=copied(trial.args),
-                check=False,
-                stepper=paths,
-                engine="reference",
-                timeout=None if self._until is None else max(0.1, self._until - time.monotonic()),
-                **trial.options,
-            )
-        except PtoError as error:
-            stopped = error.diagnostics[0]
+        left = None if self._until is None else max(0.1, self._until - time.monotonic())
+        how: dict[str, Any] = {"check": False, "engine": "reference", "timeout": left}
+        stopped = next(iter(trial.attempt(self.module, stepper=paths, **how)), None)
         self._runs, self._steps = self._runs + 1, self._steps + paths.steps
         is_alone = stopped is not None and stopped.code == DEADLOCK and self._awaits_rank(stopped)
         return Found(trial, paths, stopped, is_alone=is_alone)

@@ -14,7 +14,7 @@ from pto.observe.memory.items import Conflicts
 from pto.observe.memory.log import GlobalLog
 from pto.observe.memory.lost import Lost, Pair
 from pto.observe.memory.shadow import Shadow
-from pto.observe.memory.undefined import Origins, UnwrittenReads
+from pto.observe.memory.undefined import Origin, UnwrittenReads
 from pto.observe.memory.visible import PUBLISHING, Visible
 from pto.observe.mode import Mode, mode_of
 from pto.observe.order import flags
@@ -56,9 +56,9 @@ class Sanitizer(Observer):
         self._global_checkers: tuple[Checker, ...] = (self._caches, self._visible)
 
     @property
-    def origins(self) -> Origins:
+    def origins(self) -> list[Origin]:
         """Reads of bytes that were never written."""
-        return self._unwritten.origins
+        return list(self._unwritten.origins.values())
 
     # ---- interface of the engine
 
@@ -200,7 +200,7 @@ class Sanitizer(Observer):
         thread, op = scope.thread, event.op
         if isinstance(event.effect, fx.ScopeBarrier):
             orders = scope.barrier(event.effect.kind, thread.now)
-            self.order.fences.memory_barrier(op, event.effect.kind, orders)
+            self.order.fences.barrier(op, event.effect.kind, orders, "mem_bar")
             return
         self._tick(thread, event)
         is_scalar = event.pipe == "S"

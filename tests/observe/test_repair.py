@@ -14,7 +14,8 @@ from pto.cli.main import main
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe import sanitize
-from pto.observe.fixes.repair import Repair, TrialRun, repair
+from pto.observe.fixes.repair import Repair, repair
+from pto.observe.replay import TrialRun
 from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters, parse_args
 from pto.run.launch.host import launch

@@ -17,10 +17,9 @@ from pto.lang.diff.compare import Tolerance, differs, distance, values_of
 from pto.lang.diff.difference import ArgumentDifference, Difference, WrongElement
 from pto.lang.diff.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
-from pto.observe.memory.blame import Blame, Repeatable, blame
-from pto.plan.calls import entry_functions
+from pto.observe.memory.blame import Blame, blame
+from pto.observe.replay import TrialRun
 from pto.run.launch.host import Report
-from pto.target.profile import profile as find_profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +117,12 @@ class ComparedCall:
     def _blame(self, number: int, place: int, width: int) -> tuple[Blame | None, str | None]:
         """The instruction that wrote an element of array `number`, or why it is not known."""
         made, _, given = self.kernel.specialise(self.values, self.blocks)
-        facts = find_profile(self.kernel.profile)
         dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
         argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
         count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)
-        launch = Repeatable(made.module, entry_functions(made.module, None), facts, given, count)
+        run = TrialRun(given, {"profile": self.kernel.profile, "blocks": count})
         try:
-            return blame(launch, argument, place, width), None
+            return blame(made.module, run, argument, place, width), None
         except PtoError as error:
             return None, f"who wrote this cannot be told: watched, the run ends with {error}"
 

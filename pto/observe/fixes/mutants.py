@@ -23,6 +23,8 @@ from pto.ir.text.printer import print_operation
 from pto.observe.claims import contradicted
 from pto.observe.fixes.mutations import PLACES, changes
 from pto.observe.mode import mode_of
+from pto.observe.order.fences import NEEDLESS
+from pto.observe.replay import TrialRun
 from pto.observe.sanitize import Sanitizer, sanitize
 from pto.plan.calls import FunctionNames, entry_functions, with_peers
 from pto.plan.sync import ordered
@@ -32,12 +34,9 @@ from pto.run.machine.core import Core
 from pto.run.watch.events import Observer
 from pto.run.watch.memory import WatchedMemory
 from pto.target.facts import Profile
-from pto.verify.program import target_of
 
 Judgement = Literal["found", "harmless", "missed"]
 SCHEDULES = ("program", "early", "late", *(f"random:{seed}" for seed in range(1, 5)))
-# Superfluous order is no error, and the rest of a pair may become superfluous.
-_NEEDLESS = frozenset({"PTO-R014", "PTO-R015", "PTO-R016"})
 _SEED = 30
 _JUDGED = ("PTO-R", "PTO-D", "PTO-M201", "PTO-V21")
 
@@ -100,26 +99,14 @@ class Subject:
     def findings(self, mode: Any, *, closer: bool = False) -> tuple[list[Diagnostic], bool]:
         """The findings of the sanitizer, and whether the run ended normally. `closer`: also check
         tiles and undefined data, which do not depend on order."""
-        options = self.options
         if closer:
-            given: dict[str, Any] = {
-                **options,
-                "args": copied(self.args),
-                "check": False,
-                "fixes": False,
-            }
-            verdict = sanitize(self.module, **given)
+            how: dict[str, Any] = {**self.options, "check": False, "fixes": False}
+            verdict = sanitize(self.module, args=copied(self.args), **how)
             return list(verdict.findings), verdict.report is not None
-        target = target_of(
-            self.module, profile=options.get("profile"), device=options.get("device")
-        )
-        watcher = Sanitizer(target.profile, mode)
-        args = copied(self.args)
-        try:
-            launch(self.module, args=args, check=False, observer=watcher, **options)
-        except PtoError as error:
-            return [*watcher.findings(), *error.diagnostics], False
-        return watcher.findings(), True
+        run = TrialRun(self.args, self.options)
+        watcher = Sanitizer(run.profile(self.module), mode)
+        ended = run.attempt(self.module, check=False, observer=watcher)
+        return [*watcher.findings(), *ended], not ended
 
 
 def mutants(
@@ -135,9 +122,7 @@ def mutants(
     A program that a compiler is to order is first ordered as by `pto sync`. Without schedules, only
     the sanitizer and the proofs judge.
     """
-    profile = target_of(
-        module, profile=options.get("profile"), device=options.get("device")
-    ).profile
+    profile = TrialRun(args, options).profile(module)
     # only the reference engine has schedules and observers
     given: dict[str, Any] = {**options, "engine": "reference"}
     subject = Subject(ordered(module, profile), args, given, asked)
@@ -174,7 +159,8 @@ def _judged(
     for question, code in contradicted(subject.functions(), profile, findings):
         return "missed", f"{question} is proved, and a run shows {code}"
     fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in known]
-    found = [d for d in fresh if d.code not in _NEEDLESS]
+    # superfluous order is no error, and the rest of a pair may become superfluous
+    found = [d for d in fresh if d.code not in NEEDLESS]
     if found or not is_ended:
         return "found", (found or findings)[0].code
     for schedule in schedules:

@@ -9,35 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
-from pto.core.errors import Diagnostic, PtoError
+from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.observe.fixes.fix import Candidate, Gap, candidates, named, place_of, set_text, wait_text
 from pto.observe.mode import mode_of
+from pto.observe.replay import TrialRun
 from pto.observe.sanitize import Sanitizer
 from pto.plan.calls import entry_functions
-from pto.run.launch.arrays import copied
-from pto.run.launch.host import launch
 from pto.run.order import effects as fx
 from pto.transform.edits import Edit, applied, apply, take_out, text_of
-from pto.verify.program import target_of
 
 _ROUNDS = 64  # fixes of one program: each costs a few runs
 _TRIED = 64  # fixes that are tried in one round
 _TURNS = 4  # buffers of a multiple buffer, at most, if a flag id is chosen at run time
 _KINDS = ("PTO-R", "PTO-D")
 Score = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class TrialRun:
-    """One way to run the program: arguments, and options of `launch`."""
-
-    args: Sequence[Any]
-    options: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +94,9 @@ def _step(
 def _watch(module: Module, launches: Sequence[TrialRun]) -> _Seen:
     seen = _Seen([], [], [], [])
     for run in launches:
-        options = run.options
-        target = target_of(module, profile=options.get("profile"), device=options.get("device"))
-        functions = entry_functions(module, options.get("entry"))
-        watcher = Sanitizer(target.profile, mode_of(functions))
-        args = copied(run.args)
-        ended: Sequence[Diagnostic] = ()
-        try:
-            launch(module, args=args, check=False, observer=watcher, **options)
-        except PtoError as error:
-            ended = error.diagnostics
+        functions = entry_functions(module, run.options.get("entry"))
+        watcher = Sanitizer(run.profile(module), mode_of(functions))
+        ended = run.attempt(module, check=False, observer=watcher)
         found = [d for d in (*watcher.findings(), *ended) if d.severity == "error"]
         seen.errors.extend(d for d in found if d.code.startswith(_KINDS))
         seen.gaps.extend(gap for _, gap in watcher.gaps() if gap is not None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pto.core.memory import Space
 from pto.observe.memory.atomic import combination, footprints
 from pto.observe.memory.granules import Cells, Conflict
 from pto.observe.memory.shadow import Footprint
-from pto.observe.memory.working import WorkingSpace
 from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
 from pto.observe.order.scopes import ScopeOrder
 from pto.observe.races import Races
@@ -80,7 +80,8 @@ class AccessOrder:
     def __init__(self, races: Races, clocks: Clocks) -> None:
         self._races = races
         self._clocks = clocks
-        self._working = WorkingSpace()
+        # bytes of local buffers that operations have filled as scratch space, by thread and time
+        self._scratch: dict[tuple[int, int], tuple[int, int]] = {}
 
     def touch(self, touch: TimedAccess) -> None:
         access, thread = touch.access, touch.thread
@@ -109,9 +110,18 @@ class AccessOrder:
             if ANSWERED in other.moments[conflict.time - 1].op.attrs:
                 continue
             where = f"{space.value.upper()}[{conflict.first:#06x}..{conflict.last:#06x})"
-            costs = self._working.costs_data(access, conflict)
+            costs = self._costs_data(access, conflict)
             self._races.add(
                 conflict, where, other, thread, touch.moment, access.writes, barrier, costs
             )
         if access.is_scratch and access.writes:
-            self._working.fill(thread.index, touch.time, access)
+            self._scratch[thread.index, touch.time] = access.span()
+
+    def _costs_data(self, access: Access, conflict: Conflict) -> bool | None:
+        """Whether two unordered writes of one pipe lose data: True if one fills scratch space and
+        the other is a result; False if both fill scratch space, since the library has barriers
+        between its steps; None if both are results."""
+        low, high = self._scratch.get((conflict.thread, conflict.time), (0, 0))
+        is_local = access.memory.space is not Space.GM
+        was_scratch = is_local and low <= conflict.first < high
+        return access.is_scratch is not was_scratch if access.is_scratch or was_scratch else None

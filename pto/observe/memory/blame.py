@@ -22,16 +22,14 @@ from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation
 from pto.isa.row.types import TileBuf
 from pto.observe.races import counters_text
+from pto.observe.replay import TrialRun
 from pto.run.launch.arrays import copied
-from pto.run.launch.call import Launch as Call
-from pto.run.launch.prepared import PreparedKernel
+from pto.run.launch.host import launch
 from pto.run.machine.core import Core
-from pto.run.machine.device import Device
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
 from pto.run.watch.events import InstructionEvent, Observer, Tap
 from pto.run.watch.memory import Access, WatchedMemory
-from pto.target.facts import Profile
 
 Places = npt.NDArray[np.int64]
 
@@ -88,37 +86,25 @@ class Blame:
     left: bytes = b""  # the content of the element after the watched run
 
 
-@dataclass(frozen=True, slots=True)
-class Repeatable:
-    """A run that can be repeated: its arguments are copied each time."""
-
-    module: Module
-    functions: Sequence[Operation]
-    profile: Profile
-    args: Sequence[Any]
-    blocks: int
-
-    def repeat(self, watch: _Watch) -> list[Any]:
-        """Run once more; returns the final arguments."""
-        copies = copied(self.args)
-        watch.base = copies[watch.argument].ctypes.data
-        device = Device(self.profile)
-        device.tap = watch.tap
-        kernel = PreparedKernel(self.module, self.functions, self.profile, watch.tap)
-        device.run(Call.of(kernel, device, copies, self.blocks))
-        return copies
-
-
-def blame(launch: Repeatable, argument: int, place: int, width: int) -> Blame | None:
+def blame(module: Module, run: TrialRun, argument: int, place: int, width: int) -> Blame | None:
     """The writer of the `width` bytes at byte `place` of an argument; None if there is none."""
     first = _Watch(argument, place, width)
-    after = launch.repeat(first)[argument].reshape(-1).view(np.uint8)
+    after = _repeated(module, run, first)[argument].reshape(-1).view(np.uint8)
     if first.last is None:
         return None
     left = after[place : place + width].tobytes()
     second = _SourceSearch(argument, place, width, first.hits, first.block)
-    launch.repeat(second)
+    _repeated(module, run, second)
     return Blame(first.block, first.last, second.source, second.maker, left)
+
+
+def _repeated(module: Module, run: TrialRun, watch: _Watch) -> list[Any]:
+    """Run on copies of the arguments; returns them after the run."""
+    copies = copied(run.args)
+    watch.base = copies[watch.argument].ctypes.data
+    how: dict[str, Any] = {"check": False, "engine": "reference", **run.options}
+    launch(module, args=copies, stepper=watch.tap, **how)
+    return copies
 
 
 @dataclass(slots=True)

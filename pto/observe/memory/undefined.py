@@ -58,6 +58,12 @@ class Origin:
     places: list[Places] = field(default_factory=list[Places])
     beside: set[Operation] = field(default_factory=set[Operation])  # writers of its other bytes
 
+    def add(self, places: Places, grain: int) -> None:
+        """Add the starts of granules; those of the smallest size are kept."""
+        self.places = [_granules(p, self.grain, grain) for p in self.places]
+        self.places.append(_granules(places, grain, self.grain))
+        self.grain = min(grain, self.grain)
+
     @property
     def bytes(self) -> Places:
         starts = np.unique(np.concatenate(self.places))
@@ -78,40 +84,16 @@ class Origin:
         return f"{where} is read by {name}{f' ({inside})' if inside else ''} and never written"
 
 
-class Origins:
-    """Reads of unwritten bytes, one entry an operation and buffer."""
-
-    def __init__(self) -> None:
-        self.found: dict[tuple[int, Buffer], Origin] = {}
-
-    def add(
-        self,
-        event_op: Operation,
-        counters: tuple[int, ...],
-        buffer: Buffer,
-        grain: int,
-        places: Places,
-    ) -> Origin:
-        key = (id(event_op), buffer)
-        origin = self.found.get(key)
-        if origin is None:
-            origin = self.found[key] = Origin(event_op, counters, buffer, grain)
-        if grain < origin.grain:
-            origin.places = [
-                (p[:, None] + np.arange(0, origin.grain, grain)).reshape(-1) for p in origin.places
-            ]
-            origin.grain = grain
-        elif grain > origin.grain:
-            places = (places[:, None] + np.arange(0, grain, origin.grain)).reshape(-1)
-        origin.places.append(places)
-        return origin
+def _granules(starts: Places, size: int, smaller: int) -> Places:
+    """The starts of smaller granules in larger ones."""
+    return (starts[:, None] + np.arange(0, size, min(size, smaller))).reshape(-1)
 
 
 class UnwrittenReads:
     """Finds reads of bytes in local buffers that were never written."""
 
     def __init__(self, clocks: Clocks) -> None:
-        self.origins = Origins()
+        self.origins: dict[tuple[int, Buffer], Origin] = {}  # by operation and buffer
         self._threads = clocks.threads
         self._buffers: dict[int, Buffer] = {}  # by memory
 
@@ -126,7 +108,9 @@ class UnwrittenReads:
         places = shadow.unwritten(cells, id(op))
         buffer = self._buffers.get(id(shadow.memory))
         if places is not None and buffer is not None:
-            origin = self.origins.add(op, touch.moment.counters, buffer, shadow.grain, places)
+            fresh = Origin(op, touch.moment.counters, buffer, shadow.grain)
+            origin = self.origins.setdefault((id(op), buffer), fresh)
+            origin.add(places, shadow.grain)
             origin.beside.update(
                 self._threads[thread].moments[time - 1].op for thread, time in shadow.writers(cells)
             )
@@ -197,9 +181,8 @@ def _values(access: Access) -> bytes:
     return access.memory.raw[places[:, None] + np.arange(access.width)].tobytes()
 
 
-def findings(origins: Origins, run: Run) -> list[Diagnostic]:
+def findings(known: Sequence[Origin], run: Run) -> list[Diagnostic]:
     """Findings for unwritten bytes that change what leaves the chip."""
-    known = list(origins.found.values())
     if not known:
         return []
     plain = _watched({}, run)

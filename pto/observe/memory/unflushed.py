@@ -19,23 +19,17 @@ _STORES = (unaligned.VSTUS, unaligned.VSTUR, unaligned.VSTU, unaligned.PSTU)
 
 def dropped(functions: list[Operation]) -> dict[int, Value]:
     """Stores, by operation, with a state that no later store or flush takes."""
-    uses: dict[int, list[tuple[Operation, int]]] = {}
-    stores: list[Operation] = []
-    for op in (op for f in functions for op in f.walk()):
-        for n, value in enumerate(op.operands):
-            uses.setdefault(id(value), []).append((op, n))
-        if op.body in _STORES:
-            stores.append(op)
-    return {id(op): op.results[0] for op in stores if not _is_taken(op.results[0], uses)}
+    stores = (op for f in functions for op in f.walk() if op.body in _STORES)
+    return {id(op): op.results[0] for op in stores if not _is_taken(op.results[0])}
 
 
-def _is_taken(value: Value, uses: dict[int, list[tuple[Operation, int]]]) -> bool:
-    for op, n in uses.get(id(value), ()):
+def _is_taken(value: Value) -> bool:
+    for op in value.uses:
         if op.control is not Control.YIELD:
             return True
         around = next(op.ancestors(), None)
         # the result of the loop is the value that the last iteration yields
-        if around is None or _is_taken(around.results[n], uses):
+        if around is None or _is_taken(around.results[op.operands.index(value)]):
             return True
     return False
 

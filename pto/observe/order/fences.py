@@ -16,6 +16,8 @@ from pto.observe.order.clocks import Clock, ClockAgent, Thread
 from pto.run.watch.events import InstructionEvent
 from pto.target.facts import SHARED_SOURCE, Sync
 
+NEEDLESS = ("PTO-R014", "PTO-R015", "PTO-R016")  # of a flag, a barrier, a memory barrier
+
 
 @dataclass(slots=True, eq=False)
 class _Pairing:
@@ -98,18 +100,12 @@ class FenceUses:
                 key = id(first.op), id(item.op)
                 self._shared.setdefault(key, (agent, flag, first, item))
 
-    def barrier(self, item: InstructionEvent, pipe: str, orders: bool) -> None:
-        op = item.op
+    def barrier(self, op: Operation, what: str, orders: bool, word: str = "barrier") -> None:
+        """Called for a barrier of a pipe, or for a memory barrier of a kind."""
         if orders:
             self._barriers[id(op)] = None
         else:
-            self._barriers.setdefault(id(op), (op, pipe, "barrier"))
-
-    def memory_barrier(self, op: Operation, kind: str, orders: bool) -> None:
-        if orders:
-            self._barriers[id(op)] = None
-        else:
-            self._barriers.setdefault(id(op), (op, kind, "mem_bar"))
+            self._barriers.setdefault(id(op), (op, what, word))
 
     def is_known(self, op: Operation) -> bool:
         """True for a barrier that has ordered something: it needs no further check."""

@@ -194,11 +194,11 @@ class RunOrder(Model[Clock, Thread, InstructionEvent]):
         if pipe is not None:
             # one after a barrier of the library is not called needless: sources need not know that
             orders = int(pipe.clock[pipe.index]) < pipe.now or 0 < pipe.implicit == pipe.now
-            self.fences.barrier(item, pipe.pipe, orders)
+            self.fences.barrier(item.op, pipe.pipe, orders)
         elif not self.fences.is_known(item.op):
             threads = list(unit.pipes.values())
             whole = joined(threads[0].publish(), None) if threads else None
             for thread in threads[1:]:
                 whole = joined(thread.publish(), whole)
             orders = any(not np.array_equal(whole, t.clock) for t in threads if whole is not None)
-            self.fences.barrier(item, "ALL", orders)
+            self.fences.barrier(item.op, "ALL", orders)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pto.observe.timing.clock import Times
-from pto.observe.timing.fold import gaps
+from pto.observe.timing.fold import busy, gaps
 from pto.observe.timing.result import Timing
 from pto.observe.timing.rounds import Shown
 from pto.observe.timing.stream import LoopFold
@@ -86,22 +86,15 @@ def _gaps(
         gap = AxisGap(end - cycles, end, _text(timing, fold), agents)
         more = weight[fold.first : fold.last] * fold.skipped / fold.iterations
         weight[fold.first : fold.last] += more
-        _count(gap, timing, times, range(fold.first, fold.last), more.tolist())
+        gap.busy = busy(stream, times, more.tolist(), fold.first)
+        gap.waits, gap.counts = ([0.0] * len(stream.pipes) for _ in range(2))
+        for n, often in enumerate(more.tolist(), fold.first):
+            pipe = stream.jobs[n].pipe
+            gap.counts[pipe] += often
+            if times.cause[n] >= 0:
+                gap.waits[pipe] += max(0.0, times.start[n] - times.ready[n]) * often
         found.append(gap)
     return found
-
-
-def _count(gap: AxisGap, timing: Timing, times: Times, jobs: range, often: list[float]) -> None:
-    pipes = len(timing.stream.pipes)
-    gap.busy, gap.waits, gap.counts = ([0.0] * pipes for _ in range(3))
-    over = [0.0] * pipes
-    for n, more in zip(jobs, often, strict=True):
-        pipe = timing.stream.jobs[n].pipe
-        gap.busy[pipe] += max(0.0, times.done[n] - max(times.start[n], over[pipe])) * more
-        over[pipe] = max(over[pipe], times.done[n])
-        gap.counts[pipe] += more
-        if times.cause[n] >= 0:
-            gap.waits[pipe] += max(0.0, times.start[n] - times.ready[n]) * more
 
 
 def _text(timing: Timing, fold: LoopFold) -> str:

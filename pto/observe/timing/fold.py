@@ -109,13 +109,13 @@ def weights(stream: RecordStream) -> npt.NDArray[np.float64]:
     return found
 
 
-def busy(stream: RecordStream, times: Times, weight: Sequence[float]) -> list[float]:
-    """Busy cycles of pipes, including what was left out."""
+def busy(
+    stream: RecordStream, times: Times, weight: Sequence[float], first: int = 0
+) -> list[float]:
+    """Busy cycles of pipes with the jobs from `first` on, each as often as its weight says."""
     found, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
-    for job, start, done, times_over in zip(
-        stream.jobs, times.start, times.done, weight, strict=True
-    ):
-        pipe = job.pipe
-        found[pipe] += max(0.0, done - max(start, over[pipe])) * times_over
+    for n, often in enumerate(weight, first):
+        pipe, start, done = stream.jobs[n].pipe, times.start[n], times.done[n]
+        found[pipe] += max(0.0, done - max(start, over[pipe])) * often
         over[pipe] = max(over[pipe], done)
     return found

@@ -44,9 +44,14 @@ class Described(Protocol):
         ...
 
 
+def transfers_of(stream: RecordStream) -> list[tuple[int, GlobalRegion]]:
+    """The jobs that move to or from global memory, and their regions."""
+    works = ((n, job.work) for n, job in enumerate(stream.jobs))
+    return [(n, w.region) for n, w in works if isinstance(w, TransferWork) and w.region is not None]
+
+
 def regions_of(stream: RecordStream) -> list[GlobalRegion]:
-    works = (job.work for job in stream.jobs)
-    return [w.region for w in works if isinstance(w, TransferWork) and w.region is not None]
+    return [region for _, region in transfers_of(stream)]
 
 
 def cores_for(stream: RecordStream, bench: Bench) -> int:

@@ -85,8 +85,7 @@ def alone(stream: RecordStream, bench: Bench) -> float:
     """Cycles of the busiest pipe of a block, with all data in the cache and no other core."""
     cycles = [0.0] * len(stream.pipes)
     for job, each in zip(stream.jobs, priced(stream, bench), strict=True):
-        nbytes = job.work.nbytes if isinstance(job.work, TransferWork) else 0
-        cycles[job.pipe] += each.start + max(each.least_hit, nbytes / (each.hit_rate or 1e12))
+        cycles[job.pipe] += each.alone(job.work)
     return max(cycles, default=0.0)
 
 

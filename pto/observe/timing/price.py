@@ -38,6 +38,11 @@ class Price(NamedTuple):
     status: Status = "measured"
     cost: str = ""
 
+    def alone(self, work: Work) -> float:
+        """Cycles on the pipe, with all data in the cache and no other core."""
+        nbytes = work.nbytes if isinstance(work, TransferWork) and self.hit_rate else 0
+        return self.start + max(self.least_hit, nbytes / self.hit_rate if nbytes else 0.0)
+
 
 def price(work: Work, costs: Costs) -> Price:
     """The price of an operation on the chips of a profile."""

@@ -87,14 +87,9 @@ def _at_once(found: Timing, trial: RemedyTrial) -> float:
     late = [b - a for a, b in zip(times.free, times.done, strict=True)]
     for n, (new, old) in enumerate(zip(trial.prices, found.prices, strict=True)):
         if new is not old:
-            took[n] = _alone(new, trial.stream.jobs[n].work)
+            took[n] = new.alone(trial.stream.jobs[n].work)
             late[n] = min(late[n], new.lat_hit)
     return clock.run(trial.stream, trial.chip, took, late).end
-
-
-def _alone(price: Price, work: Work) -> float:
-    nbytes = work.nbytes if isinstance(work, TransferWork) and price.hit_rate else 0
-    return price.start + max(price.least_hit, nbytes / price.hit_rate if nbytes else 0.0)
 
 
 def _line(op: Operation) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -229,25 +229,8 @@ class Timing:
         return f"<pre>{escape(str(self))}</pre>"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kernel": self.kernel,
-            "device": self.device,
-            "blocks": self.blocks,
-            "cores": self.cores,
-            "us": self.us,
-            "core_us": self.core_us,
+        return {name: getattr(self, name) for name in _FIGURES} | {
             "band": list(self.band),
-            "busy": self.busy,
-            "bound": self.bound,
-            "runner_up": self.runner_up,
-            "hbm_bytes": self.hbm_bytes,
-            "l2_bytes": self.l2_bytes,
-            "stored_bytes": self.stored_bytes,
-            "kept_bytes": self.kept_bytes,
-            "hbm_share": self.hbm_share,
-            "l2_share": self.l2_share,
-            "guessed": self.guessed,
-            "rounds": self.rounds,
             "shown": [
                 {"round": each.number, "block": each.block, "repeated": each.skipped}
                 for each in self.shown
@@ -265,12 +248,17 @@ class Timing:
                 }
                 for w in self.waits
             ],
-            "remedies": [
-                {"change": r.change, "saves_us": r.saves_us, "condition": r.condition}
-                for r in self.remedies
-            ],
+            "remedies": [asdict(remedy) for remedy in self.remedies],
             "notes": list(self.notes),
         }
+
+
+# Of a timing: members of its JSON that are as they are.
+_FIGURES = (
+    *("kernel", "device", "blocks", "cores", "us", "core_us", "band", "busy", "bound"),
+    *("runner_up", "hbm_bytes", "l2_bytes", "stored_bytes", "kept_bytes", "hbm_share"),
+    *("l2_share", "guessed", "rounds"),
+)
 
 
 def _write(path: str, text: str) -> None:

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pto.isa.cost.work import GlobalRegion, TransferWork
+from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.cache import LINE, SECTOR, Cache
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import weights
-from pto.observe.timing.kinds import Described, LaunchBlocks, regions_of
+from pto.observe.timing.kinds import Described, LaunchBlocks, regions_of, transfers_of
 from pto.observe.timing.shared import Load
-from pto.observe.timing.stream import RecordStream
 from pto.target.costs import Chip
 
 _BLOCK = 32  # bytes
@@ -66,7 +65,7 @@ def rounds_of(launch: Described, bench: Bench, blocks: LaunchBlocks) -> list[Blo
 
 
 def _through(cache: Cache, blocks: LaunchBlocks) -> list[BlockRound]:
-    transfers = [_transfers(kind.stream) for kind in blocks.kinds]
+    transfers = [transfers_of(kind.stream) for kind in blocks.kinds]
     often = [weights(kind.stream) for kind in blocks.kinds]
     repeats = blocks.affine is not None and _moves_alike(cache, blocks, transfers[0])
     found: list[BlockRound] = []
@@ -142,15 +141,6 @@ def _round(
                     TransferLoad(job, region, running, each.missed, *both, each.alike)
                 )
     return moved
-
-
-def _transfers(stream: RecordStream) -> list[tuple[int, GlobalRegion]]:
-    """The jobs that move to or from global memory, and their regions."""
-    return [
-        (number, job.work.region)
-        for number, job in enumerate(stream.jobs)
-        if isinstance(job.work, TransferWork) and job.work.region is not None
-    ]
 
 
 def load_of(traffic: list[TransferLoad], arrays: list[tuple[int, int]], chip: Chip) -> Load:

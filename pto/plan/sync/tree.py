@@ -6,7 +6,7 @@ Sections of the side are part of the enclosing code; those of the other side are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pto.ir.graph import Block, Operation, Region
 from pto.isa.meaning import ItemLaunch
@@ -63,7 +63,6 @@ class TreeReader:
     effects: Effects
     names: FunctionNames
     side: str | None
-    items: dict[int, Node] = field(default_factory=dict[int, Node])
 
     def block(self, block: Block) -> list[Node]:
         return [item for op in block.ops for item in self.read(op)]

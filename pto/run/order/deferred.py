@@ -204,28 +204,42 @@ class Scheduler(Tap):
         outs = compiler.slots(op.group(binds) if binds else op.results)
         groups = [compiler.slots(op.group(name)) for name in case.row.operand_names]
 
-        def issue(core: Core, regs: Regs) -> Any:
-            unit = self._pipes.agents[id(core)]
-            if unit.at_work:
-                return step(core, regs)
-            if unit.stalled is not None:
-                return self._go_on(unit, regs, outs)
-            if (pause := self._pause(unit)) is not None:
-                return pause
-            values = _Values({slot: _kept(regs[slot]) for slot in reads})
+        def issue(unit: PipeAgent, values: _Values) -> Blocked | None:
             named = [values[group[0]] if group else None for group in groups]
-            made = None if effect is None else effect(core, named)
+            made = None if effect is None else effect(unit.core, named)
             where = pipe(named)
-            waits = bool(outs) or where in _AT_ONCE
             found = self._issue(unit, op, "S" if where in _AT_ONCE else where, step, values, made)
             if isinstance(found, Blocked):
                 return found
-            if not waits:
-                return None
-            unit.stalled = found  # it may be done by now
+            if outs or where in _AT_ONCE:
+                unit.stalled = found  # it may be done by now
+            return None
+
+        return self._issuing(step, reads, outs, issue)
+
+    def _issuing(
+        self,
+        step: Step,
+        reads: Sequence[int],
+        outs: Sequence[int],
+        issue: Callable[[PipeAgent, _Values], Blocked | None],
+    ) -> Step:
+        """A step that issues an operation with the values it has now, unless the agent pauses, and
+        waits for the result; inside of another operation it runs at once."""
+
+        def issuing(core: Core, regs: Regs) -> Any:
+            unit = self._pipes.agents[id(core)]
+            if unit.at_work:
+                return step(core, regs)
+            if unit.stalled is None:
+                blocked = self._pause(unit) or issue(
+                    unit, _Values({slot: _kept(regs[slot]) for slot in reads})
+                )
+                if blocked is not None:
+                    return blocked
             return self._go_on(unit, regs, outs)
 
-        return issue
+        return issuing
 
     def _in_phases(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
         """Issue an item for each phase to its pipe. The scalar unit reads at issue, after waits."""
@@ -233,18 +247,10 @@ class Scheduler(Tap):
         reads = compiler.slots(op.operands)
         slots = {name: compiler.slots(op.group(name)) for name in case.row.operand_names}
 
-        def issue(core: Core, regs: Regs) -> Any:
-            unit = self._pipes.agents[id(core)]
-            if unit.at_work:
-                return step(core, regs)
-            if unit.stalled is not None:
-                return self._go_on(unit, regs, ())
-            if (pause := self._pause(unit)) is not None:
-                return pause
+        def issue(unit: PipeAgent, values: Any) -> Blocked | None:
             for pipe in waits:
                 if (blocked := self._drained(unit, pipe)) is not None:
                     return blocked
-            values: Any = _Values({slot: _kept(regs[slot]) for slot in reads})
             seen = Seen()
             for n, each in enumerate(steps):
                 if isinstance(each, InnerFlag):
@@ -256,15 +262,15 @@ class Scheduler(Tap):
                 elif n < last:
                     look = seen.take([s for name in each.reads for s in slots[name]])
                     if each.pipe == "S":
-                        look(core, values)
+                        look(unit.core, values)
                     else:
                         self._put(unit, op, each.pipe, look, values)
             self._choice.issued(self._pipes)
             scalar = self._pipes.pipe(unit, "S").queue
             unit.stalled = scalar[-1] if scalar else None
-            return self._go_on(unit, regs, ())
+            return None
 
-        return issue
+        return self._issuing(step, reads, (), issue)
 
     def _drained(self, unit: PipeAgent, pipe: str) -> Blocked | None:
         """Run until a pipe is empty; Blocked if it cannot become empty now."""

@@ -23,7 +23,6 @@ from pto.isa.row.attributes import Enum, Int
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.row.pipe_of import pipe_of
-from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.machine.core import Core
 from pto.run.order import effects as fx
@@ -223,53 +222,43 @@ def _free_slot(core: Core, ring: QueueRing, number: int) -> tuple[Any, ...]:
     return (_slot(core, ring, "free", freed - 1),) if freed else ()
 
 
-def _push(case: Case, order: kinds.Push) -> MakeEffect:
-    """The effect of a push. If both sub-blocks push one whole tile, their writes are ordered."""
-    ring_of = _ring(case, order, out=True)
-    is_whole = int(case.word("split") or WHOLE) == WHOLE
-
-    def of(core: Core, values: Values) -> fx.Effect:
-        ring, me = ring_of(core, values)
-        number = int(ring.pushed[me]) - 1
-        full = (_slot(core, ring, "full", number),)
-        joins = _free_slot(core, ring, number)
-        return fx.Rendezvous((*joins, *full) if is_whole else joins, full)
-
-    return of
+def _push(core: Core, ring: QueueRing, me: int, is_whole: bool) -> fx.Effect:
+    """If both sub-blocks push one whole tile, their writes are ordered."""
+    number = int(ring.pushed[me]) - 1
+    full = (_slot(core, ring, "full", number),)
+    joins = _free_slot(core, ring, number)
+    return fx.Rendezvous((*joins, *full) if is_whole else joins, full)
 
 
-def _allocate(case: Case, order: kinds.Allocate) -> MakeEffect:
-    ring_of = _ring(case, order, out=True)
-
-    def of(core: Core, values: Values) -> fx.Effect:
-        ring, me = ring_of(core, values)
-        return fx.Rendezvous(_free_slot(core, ring, int(ring.taken[me]) - 1), ())
-
-    return of
+def _allocate(core: Core, ring: QueueRing, me: int, is_whole: bool) -> fx.Effect:
+    return fx.Rendezvous(_free_slot(core, ring, int(ring.taken[me]) - 1), ())
 
 
-def _pop(case: Case, order: kinds.Pop) -> MakeEffect:
-    """The effect of a pop. A copy out of global memory frees its slot at once."""
-    ring_of = _ring(case, order, out=False)
-
-    def of(core: Core, values: Values) -> fx.Effect:
-        ring, me = ring_of(core, values)
-        number = int(ring.popped[me]) - 1
-        is_back = ring.freed[me] == number + 1
-        back = (_slot(core, ring, "free", number),) if is_back else ()
-        return fx.Rendezvous((_slot(core, ring, "full", number),), back)
-
-    return of
+def _pop(core: Core, ring: QueueRing, me: int, is_whole: bool) -> fx.Effect:
+    """A copy out of global memory frees its slot at once."""
+    number = int(ring.popped[me]) - 1
+    is_back = ring.freed[me] == number + 1
+    back = (_slot(core, ring, "free", number),) if is_back else ()
+    return fx.Rendezvous((_slot(core, ring, "full", number),), back)
 
 
-def _free(case: Case, order: kinds.Free) -> MakeEffect:
-    ring_of = _ring(case, order, out=False)
+def _free(core: Core, ring: QueueRing, me: int, is_whole: bool) -> fx.Effect:
+    return fx.Rendezvous((), (_slot(core, ring, "free", int(ring.freed[me]) - 1),))
 
-    def of(core: Core, values: Values) -> fx.Effect:
-        ring, me = ring_of(core, values)
-        return fx.Rendezvous((), (_slot(core, ring, "free", int(ring.freed[me]) - 1),))
 
-    return of
+_OF_QUEUE: dict[type, Callable[[Core, QueueRing, int, bool], fx.Effect]] = {
+    kinds.Push: _push,
+    kinds.Allocate: _allocate,
+    kinds.Pop: _pop,
+    kinds.Free: _free,
+}
+
+
+def _queue(case: Case, order: kinds.OfQueue) -> MakeEffect:
+    """The effect of an operation on a slot of a queue."""
+    ring_of = _ring(case, order, out=isinstance(order, kinds.Push | kinds.Allocate))
+    is_whole, make = int(case.word("split") or WHOLE) == WHOLE, _OF_QUEUE[type(order)]
+    return lambda core, values: make(core, *ring_of(core, values), is_whole)
 
 
 # ---- between ranks, through global memory
@@ -306,10 +295,8 @@ def _await(case: Case, order: kinds.WaitUntil) -> MakeEffect:
 
 
 def is_used(op: Operation) -> bool:
-    """True if an operation of its function uses a result of this one."""
-    function = next(op.around(Control.FUNCTION))
-    made = {id(v) for v in op.results}
-    return any(id(v) in made for other in function.walk() for v in other.operands)
+    """True if an operation uses a result of this one."""
+    return any(value.uses for value in op.results)
 
 
 def _poll(case: Case, order: kinds.TestSignal) -> MakeEffect:
@@ -373,10 +360,7 @@ _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {
     kinds.SendSignal: _send,
     kinds.WaitSignal: _signal_wait,
     kinds.CoreBarrier: _meet,
-    kinds.Push: _push,
-    kinds.Pop: _pop,
-    kinds.Allocate: _allocate,
-    kinds.Free: _free,
+    **dict.fromkeys(_OF_QUEUE, _queue),
     kinds.Notify: _notify,
     kinds.WaitUntil: _await,
     kinds.TestSignal: _poll,
