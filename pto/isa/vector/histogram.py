@@ -44,8 +44,8 @@ HALF_HISTOGRAM = vector_family(
     cost="lane",
 )
 for _name, _which, _body in (
-    ("chistv2", "<=", shape.CUMULATIVE_HALF),
-    ("dhistv2", "==", shape.HALF),
+    ("chistv2", "<=", shape.CUMULATIVE_HISTOGRAM),
+    ("dhistv2", "==", shape.HISTOGRAM),
 ):
     HALF_HISTOGRAM.row(
         _name,

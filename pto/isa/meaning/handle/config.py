@@ -95,7 +95,7 @@ def _assign(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
     """Place a tile at a byte address of its buffer, or a view at a global address."""
     if not is_view(place):
         form, pitch = TileForm(place.type), place.window_pitch
-        return x.lines(form, place.memory, address, place.known_valid, pitch)
+        return x.tile(form, place.memory, address, place.known_valid, pitch)
     at = x.global_pointer(address, place.dtype)
     return x.view(at.memory, at.address, place.dtype, place.shape, place.strides, place.layout)
 
@@ -108,7 +108,9 @@ def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]
 
     def run(x: Handles, src: Tile, *rest: Any) -> Tile:
         *numbers, dst = rest
-        return x.tile_anywhere(TileForm(dst.type), *place(x, src, dst, numbers), dst.get_valid())
+        type, found = dst.type, place(x, src, dst, numbers)
+        pitch = type.shape[type.layout.pitch_axis]
+        return x.tile(TileForm(type), *found, dst.get_valid(), pitch)
 
     return handles(lambda case: run, binds="dst")
 

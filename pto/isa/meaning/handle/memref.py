@@ -120,7 +120,7 @@ def _reinterpret(case: Case) -> Callable[..., Place]:
         shaped = replace(result, shape=shape) if isinstance(result, t.MemRef) else result
         form = TileForm(tile_type(shaped))
         pitch = x.known(strides[-2]) if len(sizes) > 1 else None
-        return x.lines(form, base.memory, address, form.type.valid, pitch)
+        return x.tile(form, base.memory, address, form.type.valid, pitch)
 
     return view
 

@@ -142,19 +142,19 @@ class Handles(CoreWords):
         """The address that the planner assigned to an allocation."""
         return self.core.place(op)
 
-    def tile(self, form: TileForm, memory: Memory, address: int, region: Valid) -> Tile:
-        """A tile inside its buffer, at an aligned address."""
-        return form.at(memory, address, region)
-
-    def tile_anywhere(self, form: TileForm, memory: Memory, address: int, region: Valid) -> Tile:
-        """A tile that may start at any element."""
-        type = form.type
-        return Tile(type, memory, address, region, pitch=type.shape[type.layout.pitch_axis])
-
-    def lines(
-        self, form: TileForm, memory: Memory, address: int, region: Valid, pitch: int | None
+    def tile(
+        self,
+        form: TileForm,
+        memory: Memory,
+        address: int,
+        region: Valid,
+        pitch: int | None = None,
     ) -> Tile:
-        """A tile with lines `pitch` elements (or boxes) apart; None: without gaps."""
+        """A tile inside its buffer, at an aligned address.
+
+        With a `pitch`, the distance of its lines in elements (or boxes), it may start at any
+        element.
+        """
         if pitch is None:
             return form.at(memory, address, region)
         return Tile(form.type, memory, address, region, pitch=pitch)

@@ -64,12 +64,13 @@ class TableAccess:
                 "PTO-S170", f"a row has {cols} elements, but {table} has only {width} columns"
             ),
         )
+        down = x.choose(idx.get_valid()[0] == 1, lambda: 0, 1)  # indices are in a row or a column
         held: tuple[Any, Any] = None, None  # for the same rows, read once
 
         def key(i: Lanes, j: Lanes) -> Lanes:
             nonlocal held
             if held[0] is not i:
-                held = i, unsigned(x.line(idx, i))
+                held = i, unsigned(x.read(idx, i * down, i * (1 - down)))
             return held[1]
 
         self._require(x, table, idx, (rows, 1), key, height)

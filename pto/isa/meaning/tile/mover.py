@@ -139,10 +139,6 @@ class Mover(ViewMoves):
                 item if item.dtype == kind else (items_of(dst.type.dtype, item).view(kind))
             )
 
-    def shares(self, src: Tile, dst: Tile) -> bool:
-        """True if dst has the same storage as src, so that elements which stay need no copy."""
-        return src.memory is dst.memory and src.address == dst.address
-
     def landing(self, tile: Tile, sub: int | None) -> Tile:
         """The tile in the buffer of the agent that owns it."""
         return landing(self.core, tile, sub)
@@ -290,14 +286,6 @@ class Mover(ViewMoves):
     def count(self, tile: Tile, r: Any, c: Any) -> Lanes:
         """Elements (r, c) that are integers, as int64."""
         return self.read(tile, r, c).astype(np.int64)
-
-    def line(self, tile: Tile, i: Any) -> Lanes:
-        """Element i of a tile with one valid row, or with one valid column."""
-        plain, zero = tile.view(), np.int64(0)
-        by_row = tile.get_valid()[0] == 1
-        if plain is None:
-            return self.read(tile, zero, i) if by_row else self.read(tile, i, zero)
-        return (plain[0] if by_row else plain[:, 0])[i]
 
     def bytes_at(self, tile: Tile, at: Any, dtype: DType, where: Lanes | None = None) -> Lanes:
         """Elements of a type from byte `at` of a tile on, aligned or not."""

@@ -32,19 +32,13 @@ def slots(case: Case, kind: DType) -> slice:
     return slice(0, None, kind.per_vlane)
 
 
-def lowest(kind: DType) -> Any:
-    """The lowest value of a type: the maximum of no lanes."""
-    return -np.inf if kind.is_float else kind.min
-
-
-def highest(kind: DType) -> Any:
-    return np.inf if kind.is_float else kind.max
-
-
-def _extreme(case: Case, neutral: Any, find: Callable[[Items], Any]) -> Callable[..., Items]:
+def _extreme(
+    case: Case, fn: Callable[[Any, Any], Any], find: Callable[[Items], Any]
+) -> Callable[..., Items]:
     """The extreme in lane 0, the bits of its first index in lane 1. NaN wins."""
     kind = dtype_of(case, "input")
     all_lanes, width = masks.full(kind.itemsize), kind.itemsize
+    neutral = lanes.neutral(fn, kind.numpy)
 
     def reduce(core: Machine, x: Items, mask: masks.Mask) -> Items:
         out = np.zeros(kind.lanes, kind.numpy)
@@ -63,7 +57,7 @@ def _extreme(case: Case, neutral: Any, find: Callable[[Items], Any]) -> Callable
     return reduce
 
 
-def _matching(fn: Callable[[Any, Any], Any], neutral: Callable[[DType], Any]) -> Vectors:
+def _matching(fn: Callable[[Any, Any], Any]) -> Vectors:
     """The extreme in lane 0, and the active lanes that equal it (or are NaN, if it is NaN)."""
 
     def make(case: Case) -> Callable[..., tuple[Lanes, Lanes]]:
@@ -72,7 +66,7 @@ def _matching(fn: Callable[[Any, Any], Any], neutral: Callable[[DType], Any]) ->
         alone[0] = 0
 
         def run(x: VectorWords, source: Lanes, mask: Lanes) -> tuple[Lanes, Lanes]:
-            active = select(mask, source, const(source, neutral(kind)))
+            active = select(mask, source, const(source, lanes.neutral(fn, kind.numpy)))
             found = by_neighbours(x, fn, active, 1, kind.lanes)
             beside = x.take([found], everywhere)
             equal = (source == beside) | ((source != source) & (beside != beside))
@@ -100,10 +94,10 @@ def _half(case: Case) -> int:
 
 
 VCADD = Neighbours(lanes.add, lambda case: 1, _first, wide=True)
-VCMAX = Do(lambda case: _extreme(case, lowest(dtype_of(case, "input")), np.argmax))
-VCMIN = Do(lambda case: _extreme(case, highest(dtype_of(case, "input")), np.argmin))
-VCBMAX = _matching(lanes.maximum, lowest)
-VCBMIN = _matching(lanes.minimum, highest)
+VCMAX = Do(lambda case: _extreme(case, lanes.maximum, np.argmax))
+VCMIN = Do(lambda case: _extreme(case, lanes.minimum, np.argmin))
+VCBMAX = _matching(lanes.maximum)
+VCBMIN = _matching(lanes.minimum)
 VCGADD = _groups(lanes.add, wide=True)
 VCGMAX = _groups(lanes.maximum)
 VCGMIN = _groups(lanes.minimum)

@@ -252,16 +252,13 @@ def _sum(case: Case) -> Function:
     return run
 
 
-def _extreme(fn: Function, largest: bool) -> Vectors:
+def _extreme(fn: Function) -> Vectors:
     """The extreme of each group; inactive lanes have the opposite end of the range."""
 
     def make(case: Case) -> Function:
         require_zeroing(case)
         groups, size, kind = groups_of(case), lane_count(case, "source"), seen_as(case, "source")
-        if kind.is_float:
-            neutral = -np.inf if largest else np.inf
-        else:
-            neutral = int(kind.min if largest else kind.max)
+        neutral = lanes.neutral(fn, kind.numpy)
 
         def run(x: VectorWords, source: Lanes, mask: Lanes) -> Lanes:
             seen = source.view(kind.numpy)
@@ -275,45 +272,36 @@ def _extreme(fn: Function, largest: bool) -> Vectors:
 
 
 SUM = Vectors(_sum)
-LARGEST = _extreme(lanes.maximum, largest=True)
-SMALLEST = _extreme(lanes.minimum, largest=False)
+LARGEST = _extreme(lanes.maximum)
+SMALLEST = _extreme(lanes.minimum)
 
 
 def _histogram(cumulative: bool) -> Vectors:
-    """A histogram. Bins wrap in 16 bits; byte values beyond the last bin are not counted."""
+    """A histogram. Bins wrap in 16 bits; byte values beyond the last bin are not counted.
+
+    Registers hold half of the bins: those below 128, or from 128 on.
+    """
 
     def make(case: Case) -> Function:
-        bins = lane_count(case, "acc")
+        bins = 256 if isinstance(case.type("acc"), t.VReg) else lane_count(case, "acc")
 
-        def run(x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes) -> Lanes:
+        def run(x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes, given: Any = None) -> Lanes:
             found = x.counts(lanes.raw(src), mask, bins)
-            return lanes.raw(acc) + (_running(x, found, bins) if cumulative else found)
+            found = _running(x, found, bins) if cumulative else found
+            if given is not None:
+                half = x.number(given)
+                x.require(
+                    (half >= 0) & (half < 2),
+                    lambda: fail("PTO-S140", f"'{case.row.name}' op takes bin 0 or 1, got {given}"),
+                )
+                found = x.window([found], half * 128, 128)
+            return lanes.raw(acc) + found
 
         return run
 
     return Vectors(make)
 
 
-def _half_histogram(cumulative: bool) -> Vectors:
-    """Cumulative counts of half the byte values: below 128, or from 128 on."""
-
-    def make(case: Case) -> Function:
-        def run(x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes, given: Any) -> Lanes:
-            half = x.number(given)
-            x.require(
-                (half >= 0) & (half < 2),
-                lambda: fail("PTO-S140", f"'{case.row.name}' op takes bin 0 or 1, got {given}"),
-            )
-            found = x.counts(lanes.raw(src), mask, 256)
-            found = _running(x, found, 256) if cumulative else found
-            return lanes.raw(acc) + x.window([found], half * 128, 128)
-
-        return run
-
-    return Vectors(make)
-
-
-CUMULATIVE_HALF, HALF = _half_histogram(cumulative=True), _half_histogram(cumulative=False)
 CUMULATIVE_HISTOGRAM = _histogram(cumulative=True)
 HISTOGRAM = _histogram(cumulative=False)
 

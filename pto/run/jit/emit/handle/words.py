@@ -192,14 +192,13 @@ class Words(Guarded):
     def placed(self, op: object) -> Number:
         return self.number(self.s.e.compiler.placement.address(self.s.op))
 
-    def tile(self, form: TileForm, memory: int, address: Number, region: Any) -> TileAt:
-        return self.lines(form, memory, address, region, None)
-
-    def tile_anywhere(self, form: TileForm, memory: int, address: Number, region: Any) -> TileAt:
-        return self._tile(form.type, memory, address, region, None, 1)
-
-    def lines(
-        self, form: TileForm, memory: int, address: Number, region: Any, pitch: int | None
+    def tile(
+        self,
+        form: TileForm,
+        memory: int,
+        address: Number,
+        region: Any,
+        pitch: int | None = None,
     ) -> TileAt:
         own = form.type.shape[form.type.layout.pitch_axis]
         align = 1 if pitch is not None else self.s.case.profile.alignment.base
@@ -261,7 +260,7 @@ class Words(Guarded):
         pitch, type, own = tile.window_pitch, form.type, tile.type
         kept = (type.shape, type.layout, type.itemsize) == (own.shape, own.layout, own.itemsize)
         unsupported_if(pitch is not None and not kept, "a window with gaps becomes another tile")
-        return self.lines(form, tile.memory, tile.address, region, pitch)
+        return self.tile(form, tile.memory, tile.address, region, pitch)
 
     def set_valid(self, tile: TileAt, rows: Number, cols: Number) -> None:
         self.s.fault_unless(self._within((rows, cols), tile.type))

@@ -157,10 +157,6 @@ class Mover(Views):
         down, across = (top.value, bottom.value), (left.value, right.value)
         fill(self.x, dst.layout, dst.pointer, value, down, across)
 
-    def shares(self, src: TileRef, dst: TileRef) -> bool:
-        """Addresses are not known here: elements are moved onto themselves."""
-        return False
-
     def landing(self, tile: TileRef, sub: int | None) -> TileRef:
         unsupported_if(not self.alone or sub, "a tile of another agent")
         return tile
@@ -280,10 +276,6 @@ class Mover(Views):
         sign = "sext" if tile.type.dtype.numpy.kind == "i" else "zext"
         wide = found if bits == 64 else x.new(f"{sign} i{bits} {found} to i64")
         return Index(self._lanes, Number(x, wide), 0)
-
-    def line(self, tile: TileRef, i: Any) -> Symbol:
-        down = self.choose(tile.valid[0] == 1, lambda: 0, 1)
-        return self.read(tile, i * down, i * (1 - down))
 
     def item(self, tile: TileRef | ViewRef, k: Any, where: Any = None) -> Symbol:
         return self.load(tile, self._index(k), where)

@@ -66,9 +66,10 @@ KINDS[Neighbours] = emit_neighbours
 # ---- extremes and their indices
 
 
-def _extreme(s: OpContext, neutral: Any, better: Any) -> Sequence[Lowered]:
+def _extreme(s: OpContext, fn: Any, better: Any) -> Sequence[Lowered]:
     """The value in lane 0, its first index in lane 1; the first NaN wins."""
     x, source = s.x, symbol(s.x, s.need(Vector, "input"))
+    neutral = primitives.neutral(fn, dtype_of(s.case, "input").numpy)
     on, a = _on(s, source), _active(s, neutral)
     if a.dtype in lanes.SMALL:
         a = lanes.cast(a, lanes.F32)
@@ -102,9 +103,9 @@ def _value_and_index(s: OpContext, of: Symbol, at: Val, some: str, neutral: Any)
 
 @emits(reduce.VCMAX)
 def _vcmax(s: OpContext) -> Sequence[Lowered]:
-    return _extreme(s, reduce.lowest(dtype_of(s.case, "input")), operator.gt)
+    return _extreme(s, primitives.maximum, operator.gt)
 
 
 @emits(reduce.VCMIN)
 def _vcmin(s: OpContext) -> Sequence[Lowered]:
-    return _extreme(s, reduce.highest(dtype_of(s.case, "input")), operator.lt)
+    return _extreme(s, primitives.minimum, operator.lt)
