@@ -108,10 +108,11 @@ class Child:
     def ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
         """Call a method of the server in the child; raises the child's findings, or Crash."""
         process = self._process or self._start()
+        late = False
         with running.tracked(process):
             try:
                 self._pipe.send((what, given))
-                if not self._pipe.poll(seconds):
+                if late := not self._pipe.poll(seconds):
                     process.send_signal(signal.SIGALRM)  # it reports its location
                     if not self._pipe.poll(_GRACE):
                         raise EOFError
@@ -120,13 +121,17 @@ class Child:
                 self.end()
                 raise
             except (EOFError, OSError):
-                raise self._ended(process, seconds) from None
+                raise self._ended(process, seconds if late else None) from None
         if isinstance(answer, PtoError):
             raise answer
         return answer
 
-    def _ended(self, process: subprocess.Popen[bytes], seconds: float) -> Crash:
-        """The reason for the end of the child, with its source line."""
+    def _ended(self, process: subprocess.Popen[bytes], seconds: float | None) -> Crash:
+        """The reason for the end of the child, with its source line; `seconds` is the limit of a
+        child that ran longer."""
+        if seconds is None:  # it ends by itself: its status is not to become that of `kill`
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE)
         process.kill()
         code = process.wait()
         os.lseek(self._errors, 0, os.SEEK_SET)
@@ -136,16 +141,15 @@ class Child:
         subject, notes = self._doing(note)
         found = re.findall(r"^pto-crash (\d+) ([0-9a-f]+)$", text, re.MULTILINE)
         if not found:
-            late = code == -signal.SIGKILL
-            what = f"did not end within {seconds:g} s" if late else f"ended with status {code}"
+            what = f"ended with status {code}" if seconds is None else _late(seconds)
             tail = "\n".join(text.strip().splitlines()[-3:])
             return Crash(
                 Diagnostic("PTO-U245", f"{subject} {what}", notes=notes, help=tail or None)
             )
         number, address = int(found[-1][0]), int(found[-1][1], 16)
         what = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
-        if number == signal.SIGALRM:
-            what = f"did not end within {seconds:g} s"
+        if number == signal.SIGALRM and seconds is not None:
+            what = _late(seconds)
         calls = re.findall(r"^pto-call ([0-9a-f]+) (.+)$", text, re.MULTILINE)
         place = self._place(address, calls)
         return Crash(Diagnostic("PTO-U245", f"{subject} {what}", place, notes=notes))
@@ -174,6 +178,10 @@ class Child:
             self._process.kill()
             self._process.wait()
             self._close()
+
+
+def _late(seconds: float) -> str:
+    return f"did not end within {seconds:g} s"
 
 
 # ---- the child's side

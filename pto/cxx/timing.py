@@ -73,6 +73,8 @@ def timed(
             plain[id(op)] = Operation(op.name, where=line)
         return plain[id(op)]
 
-    found.stream.jobs = [job._replace(op=bare(job.op)) for job in found.stream.jobs]
+    streams = (group.timing.stream for group in found.groups if group.timing is not None)
+    for stream in {id(each): each for each in (found.stream, *streams)}.values():
+        stream.jobs = [job._replace(op=bare(job.op)) for job in stream.jobs]
     found.waits = [replace(w, op=bare(w.op), behind=bare(w.behind)) for w in found.waits]
     return found

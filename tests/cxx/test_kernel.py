@@ -518,6 +518,15 @@ def test_an_endless_loop_ends(kernel):
         kernel(text).run(np.zeros(8, np.float32), timeout=1)
 
 
+def test_a_kernel_that_ends_its_process_is_told_with_its_status(kernel):
+    text = """
+#include <cstdlib>
+__global__ AICORE void k(__gm__ float* x) { _Exit(7); }
+"""
+    with pytest.raises(PtoError, match="ended with status 7"):
+        kernel(text)(np.zeros(8, np.float32))
+
+
 def test_what_the_compiler_says_is_told(kernel, monkeypatch):
     monkeypatch.setattr("pto.cxx.compiler.others", lambda: iter(()))  # each wants its own header
     with pytest.raises(PtoError) as caught:
@@ -614,6 +623,19 @@ def test_a_kernel_is_timed_at_its_own_lines(kernel):
     assert "TMULS" in lines[told["pto.tmuls"].line - 1]
     assert timing.waits
     assert all(w.loc.file.endswith("kernel.cpp") for w in timing.waits)
+
+
+def test_blocks_that_do_different_work_are_timed(kernel):
+    """Only block 0 loads: the cores have two kinds of work, each with its timeline."""
+    text = ADD.replace("    TLOAD(x", "    if (get_block_idx() == 0) TLOAD(x", 1)
+    assert text != ADD
+    timing = kernel(text, "k<float, 16, 64>").time(*((4, 16, 64),) * 3, 1.0, blocks=4)
+    loads = [
+        sum(job.op.name == "pto.tload" for job in group.timing.stream.jobs)
+        for group in timing.groups
+        if group.timing is not None
+    ]
+    assert sorted(loads) == [1, 2]
 
 
 def test_numbers_that_the_kernel_itself_reads_are_there_when_it_is_timed(kernel):
