@@ -15,7 +15,7 @@ from typing import Any
 from pto.core.dtypes import dtype
 from pto.ir.builder import INDEX, new_block
 from pto.ir.graph import Value
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.row.attributes import Array, Attribute, Enum, Int
 from pto.isa.row.enums import kinds_of
 from pto.isa.row.instr import Attr, Instr, Operand

@@ -16,7 +16,7 @@ from pto.core.dtypes import dtype
 from pto.core.errors import PtoError
 from pto.ir.builder import INDEX, Builder, new_block, new_function
 from pto.ir.graph import Value
-from pto.isa.meaning import Lane, Together
+from pto.isa.meaning.kinds import Lane, Together
 from pto.isa.row.attributes import Attribute, Int, Symbol, Unit
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.row.types import Ptr, Scalar

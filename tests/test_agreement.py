@@ -13,7 +13,7 @@ import pytest
 
 from pto.core.dtypes import dtype
 from pto.core.errors import PtoError
-from pto.isa.meaning import Fold, Lane
+from pto.isa.meaning.kinds import Fold, Lane
 from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 from tests import agreement

@@ -16,7 +16,7 @@ from pto.ir.builder import INDEX
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.ir.liveness import Roots, live_before
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.row.traits import Control
 from pto.isa.row.types import TileBuf
 from pto.isa.scalar.structure import YIELD

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pto.core.primitives import on_arrays
 from pto.ir.graph import Block, Operation, Value
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.scalar.unit import (
     BLOCK_COUNT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pto.ir.graph import Operation
-from pto.isa.meaning import Do
+from pto.isa.meaning.kinds import Do
 from pto.isa.row.attributes import Int
 from pto.isa.row.order import CoreBarrier, Gather, OfSignal, Signal
 from pto.plan.calls import FunctionNames, with_peers

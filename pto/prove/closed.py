@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pto.ir.graph import Operation
-from pto.isa.meaning import ItemLaunch, Lane
+from pto.isa.meaning.kinds import ItemLaunch, Lane
 from pto.isa.meaning.scalar.unit import BLOCK_COUNT, BLOCK_INDEX
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand

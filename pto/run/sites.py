@@ -20,7 +20,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import Space
 from pto.ir.builder import Builder, new_function, new_module
 from pto.ir.graph import Module, Operation, Span, Value
-from pto.isa.meaning import Blocked, Do
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.scalar.arith import wrapper
 from pto.isa.row.attributes import Attribute, Str
 from pto.isa.row.instr import Instr

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.row.types import TileBuf
 
 

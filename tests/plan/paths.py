@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pto.ir.graph import Module
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.run.launch.host import launch
 from pto.run.machine.core import Core
 from pto.run.order import state

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pto.core.dtypes import DType
 from pto.ir.graph import Module, Operation
-from pto.isa.meaning import Fold, Lane, lanes, mathlib
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.kinds import Fold, Lane
 from pto.isa.row.types import Scalar
 
 # Relative errors that the system tests of pto-isa allow. A step of an 8-bit float is larger: a

@@ -3,33 +3,3 @@
 A row names its meaning. `kinds.py` defines the kinds of meaning, `lanes.py` the primitives of lane
 functions, and `machine.py` the interface of the core that executes a meaning.
 """
-
-from pto.isa.meaning.kinds import (
-    Blocked,
-    Do,
-    Fold,
-    ItemLaunch,
-    Known,
-    Lane,
-    Move,
-    Neighbours,
-    Permute,
-    Repeats,
-    Together,
-    Vectors,
-)
-
-__all__ = [
-    "Blocked",
-    "Do",
-    "Fold",
-    "ItemLaunch",
-    "Known",
-    "Lane",
-    "Move",
-    "Neighbours",
-    "Permute",
-    "Repeats",
-    "Together",
-    "Vectors",
-]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pto.isa.meaning import Lane, lanes
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits

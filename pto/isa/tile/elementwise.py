@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.core.constants import MASK_LEN
-from pto.isa.meaning import Lane, lanes, mathlib
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Operand, read, reads, scratch, write
 from pto.isa.row.traits import Traits

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.core.tile import TileType
-from pto.isa.meaning import Lane, lanes, mathlib
+from pto.isa.meaning import lanes, mathlib
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.meaning.tile import fill
 from pto.isa.row import types as t

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.tile import TileType
-from pto.isa.meaning import Lane, lanes
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Attr, read, reads, scratch, write
 from pto.isa.row.traits import Traits

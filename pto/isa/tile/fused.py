@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from pto.isa.meaning import Lane, lanes
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row import types as t
 from pto.isa.row.instr import read, reads, update, write

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.tile import TileType
-from pto.isa.meaning import Fold, lanes
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Fold
 from pto.isa.meaning.tile.reduce import SUM_NEIGHBOURS, search
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, read, scratch, write

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from pto.core.memory import Space
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row.flag import Flag
 from pto.isa.row.types import TileBuf
 from pto.observe.order.clocks import Clock, ClockAgent, Clocks, Thread, joined

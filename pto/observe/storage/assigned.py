@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pto.core.errors import Diagnostic, Note
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row import types as t
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step

@@ -19,7 +19,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.core.pointer import Pointer
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row import types as t
 from pto.observe.races import counters_text
 from pto.run.machine.core import Core

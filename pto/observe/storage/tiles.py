@@ -18,7 +18,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row.order import Free, Pop
 from pto.observe.races import counters_text
 from pto.observe.storage.in_place import in_place

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pto.ir.graph import Operation
 from pto.isa.cost.moves import touched
 from pto.isa.cost.work import CodeWork, Work
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.model import Model
 from pto.run.order.state import Issuer, PipeQueue, QueuedOp

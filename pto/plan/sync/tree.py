@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pto.ir.graph import Block, Operation, Region
-from pto.isa.meaning import ItemLaunch
+from pto.isa.meaning.kinds import ItemLaunch
 from pto.isa.row.order import Barrier
 from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames

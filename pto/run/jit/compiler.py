@@ -13,8 +13,8 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from pto.ir.graph import Module, Operation, Region, Value
-from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.view import ALLOC_TILE, PARTITION, SET_VALID, TENSOR_VIEW
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.plan.buffers import Placement

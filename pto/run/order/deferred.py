@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
-from pto.isa.meaning import Blocked, Do
 from pto.isa.meaning.handle.memref import Unbound
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.row import order as kinds
 from pto.isa.row import types as t
 from pto.isa.row.phases import InnerFlag

@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row.flag import Flag
 from pto.run.order import effects as fx
 from pto.run.order.buffers import Releases

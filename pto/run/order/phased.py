@@ -13,7 +13,7 @@ import numpy as np
 
 from pto.core.global_tensor import GlobalTensor
 from pto.core.tile import Tile
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row.phases import PipeAccess
 from pto.isa.row.pipe_of import form_of, phases_of
 from pto.isa.rules.rule import Case

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from pto.core.errors import PtoError
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.run.machine.core import Core
 from pto.run.order.deferred_registers import DeferredRegisters
 from pto.run.order.model import Model

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pto.ir.graph import Operation
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row.flag import Flag
 from pto.run.order import effects as fx
 from pto.run.order.buffers import Releases

@@ -12,7 +12,7 @@ from typing import Any
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.run.machine.core import Core
 
 Regs = list[Any]

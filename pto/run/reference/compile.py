@@ -14,7 +14,8 @@ from pto.core.errors import Diagnostic, Note, PtoError, fail
 from pto.core.tile import Tile
 from pto.ir.graph import Module, Operation, Region, Value
 from pto.isa.handle.tile import ALLOC_TILE
-from pto.isa.meaning import (
+from pto.isa.meaning.handle.view import pointer_to
+from pto.isa.meaning.kinds import (
     Blocked,
     Do,
     Fold,
@@ -28,7 +29,6 @@ from pto.isa.meaning import (
     Together,
     Vectors,
 )
-from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.meaning.simt.launch import CALL
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.meaning.tile.rearrange import RESHAPE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pto.core.errors import fail
 from pto.ir.choice import ways
 from pto.ir.graph import Operation
-from pto.isa.meaning import Blocked, Do
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.row.traits import Control
 from pto.plan.polling import polls
 from pto.run.machine.core import Core

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.isa.meaning import Vectors
+from pto.isa.meaning.kinds import Vectors
 from pto.isa.meaning.vector.masks import image, mask_width
 from pto.isa.meaning.vmi.words import VectorWords
 from pto.isa.row import types as t

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.primitives import on_arrays
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.scalar.arith import kind_of, wrapper
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case

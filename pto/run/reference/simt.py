@@ -16,8 +16,8 @@ from pto.core.pointer import Pointer
 from pto.core.primitives import on_arrays
 from pto.ir.choice import ways
 from pto.ir.graph import Operation, Region, Value
-from pto.isa.meaning import Do, ItemLaunch, Known, Lane, Together
 from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
+from pto.isa.meaning.kinds import Do, ItemLaunch, Known, Lane, Together
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import Pointers, Size

@@ -9,9 +9,9 @@ import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.tile import Tile
-from pto.isa.meaning import Do, Fold, Lane, Move, lanes
+from pto.isa.meaning import lanes
 from pto.isa.meaning.handle.view import as_tile, as_view
-from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.kinds import Axis, Do, Fold, Lane, Move
 from pto.isa.meaning.tile.regions import (
     element,
     put,

@@ -15,7 +15,8 @@ import numpy as np
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.core.primitives import on_arrays
-from pto.isa.meaning import Lane, Neighbours, Permute, lanes
+from pto.isa.meaning import lanes
+from pto.isa.meaning.kinds import Lane, Neighbours, Permute
 from pto.isa.meaning.vector.masks import Mask, full, image
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.values import filler, lane_maker

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pto.core.memory import Memory
 from pto.ir.graph import Operation
 from pto.isa.cost.work import Work
-from pto.isa.meaning import Blocked, Do
+from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.row import types as t
 from pto.isa.row.order import OfFlag, OfSignal, Within
 from pto.isa.row.traits import Control

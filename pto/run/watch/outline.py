@@ -19,7 +19,7 @@ from pto.isa.cost.describe import REGISTERS, Describe, work_of
 from pto.isa.cost.moves import hinted, touched
 from pto.isa.cost.vectors import class_of
 from pto.isa.cost.work import Cycles, GlobalRegion, ScopeWork, TransferWork, Work
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row import types as t
 from pto.isa.row.pipe_of import is_scalar_loop
 from pto.isa.row.traits import Control

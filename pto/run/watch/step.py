@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.ir.graph import Module, Operation, Value
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.row.traits import Control
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step

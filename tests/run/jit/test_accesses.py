@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pto
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.table import rows
 from tests.run.jit.both import agree, same
 from tests.run.jit.test_fusion import forwards, normal

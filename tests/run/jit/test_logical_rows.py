@@ -9,7 +9,7 @@ import pytest
 
 from pto.core.dtypes import dtype
 from pto.core.memory import Space
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 from tests.run.jit.bench import BothEngines, edge_values, spelled

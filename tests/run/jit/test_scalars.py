@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pto.ir.text.parser import parse
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.rules.rule import Case
 from pto.isa.table import rows
 from pto.run.reference import scalars

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pto.core.dtypes import dtype
-from pto.isa.meaning import Lane
+from pto.isa.meaning.kinds import Lane
 from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 from pto.run.jit.emit.instructions import compiled_as

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
-from pto.isa.meaning import Do
 from pto.isa.meaning.handle.view import SET_VALID
+from pto.isa.meaning.kinds import Do
 from pto.isa.row.instr import Instr
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit import coroutine, frame

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.isa.meaning.order.ring import INIT_FRONTEND
 from pto.isa.row import types as t
 from pto.run.jit.emit.frame import form_of

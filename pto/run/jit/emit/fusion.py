@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.handle.view import SET_VALID
+from pto.isa.meaning.kinds import Fold, Lane
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.matmul import PRODUCT

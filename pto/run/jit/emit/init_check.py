@@ -14,7 +14,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.memory import Space
 from pto.core.pad import Pad
 from pto.ir.graph import Operation
-from pto.isa.meaning import Do, Fold, Lane, Together
+from pto.isa.meaning.kinds import Do, Fold, Lane, Together
 from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand

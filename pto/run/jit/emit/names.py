@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 
 from pto.core.memory import Space
 from pto.ir.graph import Block, Module, Operation, Value
-from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.kinds import Fold, Lane
 from pto.isa.meaning.tile import extract, move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.fill import FILL

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pto.ir.graph import Operation
-from pto.isa.meaning import Do, Known, Lane
 from pto.isa.meaning.handle.view import Handles
+from pto.isa.meaning.kinds import Do, Known, Lane
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.run.jit.emit.scheduler import HANDLES
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.runtime import clock

@@ -14,7 +14,7 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
-from pto.isa.meaning import Blocked
+from pto.isa.meaning.kinds import Blocked
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from pto.core.memory import Space
 from pto.core.tile import Role
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning import Fold, Lane
 from pto.isa.meaning.handle.view import SET_VALID
-from pto.isa.meaning.kinds import Move
+from pto.isa.meaning.kinds import Fold, Lane, Move
 from pto.isa.meaning.tile import extract, move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of

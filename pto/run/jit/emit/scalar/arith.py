@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.isa.meaning import Known, Lane
+from pto.isa.meaning.kinds import Known, Lane
 from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import OpContext

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from pto.ir.graph import Block, Operation, Region, Value
-from pto.isa.meaning import Known, Lane, Together
 from pto.isa.meaning.handle.view import ADD_POINTER, CAST_POINTER, element
+from pto.isa.meaning.kinds import Known, Lane, Together
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.launch import KEEP, QUERIES, RESUME, SYNCTHREADS
 from pto.isa.meaning.simt.memory import moved

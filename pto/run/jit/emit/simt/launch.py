@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning import ItemLaunch, Together
+from pto.isa.meaning.kinds import ItemLaunch, Together
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.simt.items import WARP, Pointers, Size
 from pto.isa.row import types as t

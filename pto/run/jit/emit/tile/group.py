@@ -18,7 +18,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.core.layout import Mode
 from pto.ir.graph import Operation
-from pto.isa.meaning import Fold
+from pto.isa.meaning.kinds import Fold
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import strided

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pto.core.primitives import greater_of, less_of
-from pto.isa.meaning import Fold
+from pto.isa.meaning.kinds import Fold
 from pto.isa.meaning.lanes import maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic

@@ -12,8 +12,7 @@ from pto.core.floats import round_integral
 from pto.core.layout import REST, Mode
 from pto.core.tile import Role
 from pto.ir.graph import Value
-from pto.isa.meaning import Fold, Lane
-from pto.isa.meaning.kinds import Axis
+from pto.isa.meaning.kinds import Axis, Fold, Lane
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.regions import element as element_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
-from pto.isa.meaning import Lane, Permute
+from pto.isa.meaning.kinds import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import OpContext

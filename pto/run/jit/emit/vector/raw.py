@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE
-from pto.isa.meaning import Repeats
+from pto.isa.meaning.kinds import Repeats
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.vector import raw
 from pto.isa.meaning.vector.ub import dtype_of

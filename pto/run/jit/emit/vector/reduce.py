@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pto.isa.meaning import Neighbours
 from pto.isa.meaning import lanes as primitives
+from pto.isa.meaning.kinds import Neighbours
 from pto.isa.meaning.vector import reduce
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.emit.operation import OpContext

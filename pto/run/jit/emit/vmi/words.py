@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
-from pto.isa.meaning import Vectors
+from pto.isa.meaning.kinds import Vectors
 from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
