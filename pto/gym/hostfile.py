@@ -57,7 +57,7 @@ class HostProgram:
             raise cannot_follow("the host files define no main", Loc(self.file, 1))
         given: list[Value] = [len(words), CArray([*words], TEXT)]
         params = main.definition.params
-        result = self._machine.call(main, given[: len(params)], main.definition.at)
+        result = self._machine.call(main, given[: len(params)])
         return int(result or 0)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pto.gym.host import syntax as s
-from pto.gym.host.expressions import ExpressionParser
+from pto.gym.host.evaluator import binary
+from pto.gym.host.expressions import ExpressionParser, literal
 from pto.gym.host.tokens import CToken, not_understood
 
 _INT = s.ARITHMETIC["int"]
@@ -23,7 +24,7 @@ class DeclarationParser(ExpressionParser):
         self.out = s.TranslationUnit(file)
         self.templates: tuple[str, ...] = ()
 
-    def compound(self) -> s.Compound:
+    def compound(self) -> s.Stmt:
         raise self.unexpected("a declaration")
 
     def declares(self) -> bool:
@@ -100,8 +101,8 @@ class DeclarationParser(ExpressionParser):
         def enumerator() -> None:
             nonlocal following
             at, item = self.token, self.name()
-            own = self.expression() if self.accept("=") else following or s.LiteralExpr(at, 0)
-            following = s.Binary(at, "+", own, s.LiteralExpr(at, 1))
+            own = self.expression() if self.accept("=") else following or literal(at, 0)
+            following = s.Expr(at, binary, ("+", own, literal(at, 1)))
             self.out.constants[f"{name}::{item}"] = own
             if not is_scoped:
                 self.out.constants[item] = own

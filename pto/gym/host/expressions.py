@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pto.gym.host import evaluator as ev
 from pto.gym.host import syntax as s
+from pto.gym.host.initialisers import braces
 from pto.gym.host.tokens import CToken, not_understood
 from pto.gym.host.type_names import TypeParser
 
@@ -17,6 +19,8 @@ _BINARY = {
     for op in ops.split()
 }
 _ASSIGN = {"=": ""} | {f"{op}=": op for op in ("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>")}
+_UNARY = {"!": ev.negated, "&": ev.address}
+_STEPS = {"++": 1, "--": -1}
 _CASTS = frozenset(("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"))
 _WORDS = {"nullptr": None, "NULL": None, "true": True, "false": False}
 _ESCAPES = {"n": "\n", "t": "\t", "0": "\0", "r": "\r"}
@@ -42,7 +46,7 @@ class ExpressionParser(TypeParser):
         operator = self.token.text
         if self.token.kind == "op" and operator in _ASSIGN:
             at = self.take()
-            left = s.Assign(at, _ASSIGN[operator], left, self.expression())
+            left = s.Expr(at, ev.assign, (_ASSIGN[operator], left, self.expression()))
         self._depth -= 1
         return left
 
@@ -53,24 +57,26 @@ class ExpressionParser(TypeParser):
         at = self.take()
         then = self.expression()
         self.expect(":")
-        return s.Conditional(at, condition, then, self.expression())
+        return s.Expr(at, ev.conditional, (condition, then, self.expression()))
 
     def _binary(self, lowest: int) -> s.Expr:
         left = self._unary()
         while self.token.kind == "op" and _BINARY.get(self.token.text, 0) >= lowest:
             operator = self.take()
             right = self._binary(_BINARY[operator.text] + 1)
-            left = s.Binary(operator, operator.text, left, right)
+            left = s.Expr(operator, ev.binary, (operator.text, left, right))
         return left
 
     def _unary(self) -> s.Expr:
         token = self.token
-        if token.kind == "op" and token.text in ("!", "-", "+", "~", "*", "&"):
-            self.take()
-            return s.Unary(token, token.text, self._unary())
-        if token.kind == "op" and token.text in ("++", "--"):
-            self.take()
-            return s.StepExpr(token, 1 if token.text == "++" else -1, self._unary(), False)
+        if token.kind == "op" and token.text in ("-", "+", "~"):
+            return s.Expr(self.take(), ev.unary, (token.text, self._unary()))
+        if token.kind == "op" and token.text in _UNARY:
+            return s.Expr(self.take(), _UNARY[token.text], (self._unary(),))
+        if token.text == "*":
+            return s.Expr(self.take(), ev.dereferenced, (self._unary(),), ev.pointed)
+        if token.text in _STEPS:
+            return s.Expr(self.take(), ev.step, (_STEPS[token.text], self._unary(), False))
         if token.text == "sizeof":
             return self._sizeof()
         if token.text == "(":
@@ -82,13 +88,13 @@ class ExpressionParser(TypeParser):
     def _sizeof(self) -> s.Expr:
         at = self.take()
         if not self.accept("("):
-            return s.SizeOf(at, self._unary())
+            return s.Expr(at, ev.sizeof, (self._unary(),))
         type_ = self.try_type()
         if type_ is not None and self.accept(")"):
-            return s.SizeOf(at, type_)
+            return s.Expr(at, ev.sizeof, (type_,))
         inner = self.expression()
         self.expect(")")
-        return s.SizeOf(at, inner)
+        return s.Expr(at, ev.sizeof, (inner,))
 
     def _c_cast(self) -> s.Expr | None:
         """`(type)operand`, or None, and no move, when the bracket holds an expression."""
@@ -98,7 +104,7 @@ class ExpressionParser(TypeParser):
         if found is None and self.token.kind == "name":  # `(Unknown *)x`
             found = self._undeclared_pointer()
         if found is not None and self.accept(")") and self._starts_operand():
-            return s.Cast(at, found, self._unary())
+            return s.Expr(at, ev.cast, (found, self._unary()))
         self.at = start
         return None
 
@@ -122,20 +128,19 @@ class ExpressionParser(TypeParser):
             if token.kind != "op":
                 return base
             if token.text == "(":
-                base = s.CallExpr(base.at, base, self.arguments())
+                base = s.Expr(base.at, ev.call, (base, self.arguments()))
             elif token.text == "[":
                 self.take()
-                base = s.IndexExpr(token, base, self.expression())
+                base = s.Expr(token, ev.index, (base, self.expression()), ev.element)
                 self.expect("]")
             elif token.text in (".", "->"):
                 self.take()
-                base = s.MemberExpr(token, base, self.name())
-            elif token.text in ("++", "--"):
-                self.take()
-                base = s.StepExpr(token, 1 if token.text == "++" else -1, base, True)
-            elif token.text == "<<<" and isinstance(base, s.NameExpr):
+                base = s.Expr(token, ev.member, (base, self.name()), ev.place_of_member)
+            elif token.text in _STEPS:
+                base = s.Expr(self.take(), ev.step, (_STEPS[token.text], base, True))
+            elif token.text == "<<<" and base.meaning is ev.name:
                 base = self._kernel_call(base)
-            elif token.text == "<" and isinstance(base, s.NameExpr):
+            elif token.text == "<" and base.meaning is ev.name:
                 call = self._template_call(base)
                 if call is None:
                     return base
@@ -143,15 +148,16 @@ class ExpressionParser(TypeParser):
             else:
                 return base
 
-    def _kernel_call(self, kernel: s.NameExpr) -> s.Expr:
+    def _kernel_call(self, kernel: s.Expr) -> s.Expr:
         self.expect("<<<")
         config = [self.expression()]
         while self.accept(","):
             config.append(self.expression())
         self.expect(">>>")
-        return s.LaunchExpr(kernel.at, kernel.text, tuple(config), self.arguments())
+        operands = (kernel.loc, *kernel.operands, config, self.arguments())
+        return s.Expr(kernel.at, ev.launch, operands)
 
-    def _template_call(self, name: s.NameExpr) -> s.Expr | None:
+    def _template_call(self, name: s.Expr) -> s.Expr | None:
         """`f<T>(x)`, or None, and no move, when `<` compares."""
         start = self.at
         self.take()
@@ -164,7 +170,7 @@ class ExpressionParser(TypeParser):
             if not self.accept(","):
                 break
         if types and self.accept(">") and self.is_at("("):
-            return s.CallExpr(name.at, name, self.arguments(), tuple(types))
+            return s.Expr(name.at, ev.call, (name, self.arguments(), types))
         self.at = start
         return None
 
@@ -175,9 +181,9 @@ class ExpressionParser(TypeParser):
     def initialiser(self) -> s.Expr:
         return self.braces() if self.is_at("{") else self.expression()
 
-    def braces(self) -> s.InitList:
+    def braces(self) -> s.Expr:
         at = self.expect("{")
-        return s.InitList(at, tuple(self.listed("}", self._item)))
+        return s.Expr(at, braces, tuple(self.listed("}", self._item)))
 
     def _item(self) -> tuple[str, s.Expr]:
         """A value in braces, and its designator if it has one."""
@@ -191,11 +197,11 @@ class ExpressionParser(TypeParser):
     def _primary(self) -> s.Expr:
         token = self.token
         if token.kind == "number":
-            return s.LiteralExpr(self.take(), number_of(token))
+            return literal(self.take(), number_of(token))
         if token.kind == "string":
-            return s.LiteralExpr(token, self._string())
+            return literal(token, self._string())
         if token.kind == "char":
-            return s.LiteralExpr(self.take(), ord(unescaped(token.text[1:-1]) or "\0"))
+            return literal(self.take(), ord(unescaped(token.text[1:-1]) or "\0"))
         if token.text == "(":
             return self.parenthesised()
         if token.text == "[":
@@ -219,21 +225,29 @@ class ExpressionParser(TypeParser):
     def _named(self) -> s.Expr:
         token = self.token
         if token.text in _WORDS:
-            return s.LiteralExpr(self.take(), _WORDS[token.text])
+            return literal(self.take(), _WORDS[token.text])
         if token.text in _CASTS:
             self.take()
             self.expect("<")
             type_ = self.type()
             self.expect(">")
-            return s.Cast(token, type_, self.parenthesised())
+            return s.Expr(token, ev.cast, (type_, self.parenthesised()))
         start = self.at
         type_ = self.try_type()
         if type_ is not None and self.is_at("(", "{"):
             listed = self.braces() if self.is_at("{") else None
             values = (listed,) if listed else self.arguments()
-            return s.Construct(token, type_, values)
+            return s.Expr(token, ev.construct, (type_, values))
         self.at = start
-        return s.NameExpr(token, self.qualified())
+        return named(token, self.qualified())
+
+
+def literal(at: CToken, value: int | float | str | bool | None) -> s.Expr:
+    return s.Expr(at, ev.literal, (value,))
+
+
+def named(at: CToken, text: str) -> s.Expr:
+    return s.Expr(at, ev.name, (text,), ev.variable)
 
 
 _NUMBER = re.compile(

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pto.gym.host import interpreter as run
 from pto.gym.host import syntax as s
 from pto.gym.host.declarations import DeclarationParser
-from pto.gym.host.evaluator import constant_of
-from pto.gym.host.expressions import ExpressionParser
+from pto.gym.host.evaluator import closure
+from pto.gym.host.expressions import ExpressionParser, named
 from pto.gym.host.tokens import CToken, not_understood, read_tokens
 
 
@@ -28,7 +29,7 @@ def parse_file(path: Path) -> s.TranslationUnit:
 def _holds(tokens: list[CToken]) -> bool:
     """Whether the arithmetic of an #if is true."""
     end = replace(tokens[-1], kind="end", text="")
-    return bool(constant_of(ExpressionParser([*tokens, end]).expression()))
+    return bool(ExpressionParser([*tokens, end]).expression().value(run.Interpreter([]).shared))
 
 
 class HostParser(DeclarationParser):
@@ -97,11 +98,11 @@ class HostParser(DeclarationParser):
         self._lambdas += 1
         name = f"lambda {self._lambdas}"
         made = s.FunctionDef(name, params, result, self.compound(), False, (), at)
-        return s.Lambda(at, made)
+        return s.Expr(at, closure, (made,))
 
     # statements
 
-    def compound(self) -> s.Compound:
+    def compound(self) -> s.Stmt:
         at = self.expect("{")
         body: list[s.Stmt] = []
         labels: dict[str, int] = {}
@@ -113,7 +114,7 @@ class HostParser(DeclarationParser):
                 self.expect(":")
             else:
                 body.append(self.statement())
-        return s.Compound(at, tuple(body), labels)
+        return s.Stmt(at, run.compound, (body, labels))
 
     def statement(self) -> s.Stmt:
         at = self.token
@@ -122,24 +123,22 @@ class HostParser(DeclarationParser):
         reader = STATEMENTS.get(at.text) if at.kind == "name" else None
         if reader is not None:
             return reader(self)
-        if self.accept(";"):
-            return s.Compound(at, ())
         if self.is_at("using", "typedef"):
             self.alias()
-            return s.Compound(at, ())
-        if self.definition():
-            return s.Compound(at, ())
-        if self.declares():
-            return s.Compound(at, tuple(self.variables()), opens_scope=False)
-        return self._evaluate(";")
+        elif self.definition() or self.accept(";"):
+            pass
+        elif self.declares():
+            return s.Stmt(at, run.declare, tuple(self.variables()))
+        else:
+            return self._evaluate(";")
+        return s.Stmt(at, run.evaluate)  # nothing
 
     def _evaluate(self, end: str) -> s.Stmt:
         at, steps = self.token, [self.expression()]
         while self.accept(","):
             steps.append(self.expression())
         self.expect(end)
-        made = [s.Evaluate(e.at, e) for e in steps]
-        return made[0] if len(made) == 1 else s.Compound(at, tuple(made))
+        return s.Stmt(at, run.evaluate, tuple(steps))
 
     def if_(self) -> s.Stmt:
         at = self.take()
@@ -152,11 +151,11 @@ class HostParser(DeclarationParser):
         if declared is None or self.accept(";"):
             condition = self.expression()
         else:
-            condition = s.NameExpr(declared.at, declared.name)
+            condition = named(declared.at, declared.name)
         self.expect(")")
         then = self.statement()
         other = self.statement() if self.accept("else") else None
-        return s.IfStmt(at, declared, condition, then, other)
+        return s.Stmt(at, run.if_, (declared, condition, then, other))
 
     def for_(self) -> s.Stmt:
         at = self.take()
@@ -167,29 +166,29 @@ class HostParser(DeclarationParser):
         if self.accept(";"):
             init = None
         elif self.declares():
-            init = s.Compound(at, tuple(self.variables()), opens_scope=False)
+            init = s.Stmt(at, run.declare, tuple(self.variables()))
         else:
             init = self._evaluate(";")
         condition = None if self.is_at(";") else self.expression()
         self.expect(";")
-        advance = s.Compound(at, ()) if self.accept(")") else self._evaluate(")")
-        return s.LoopStmt(at, init, condition, advance, self.statement())
+        advance = None if self.accept(")") else self._evaluate(")")
+        return s.Stmt(at, run.loop, (at, condition, self.statement(), init, advance))
 
     def _for_each(self, at: CToken) -> s.Stmt | None:
         start = self.at
         if self.declares():
-            type_ = self.type()
+            self.type()
             name = self.name() if self.token.kind == "name" else ""
             if self.accept(":"):
                 over = self.initialiser()
                 self.expect(")")
-                return s.ForEach(at, name, type_, over, self.statement())
+                return s.Stmt(at, run.for_each, (at.loc, name, over, self.statement()))
         self.at = start
         return None
 
     def while_(self) -> s.Stmt:
         at, condition = self.take(), self.parenthesised()
-        return s.LoopStmt(at, None, condition, None, self.statement())
+        return s.Stmt(at, run.loop, (at, condition, self.statement()))
 
     def do_(self) -> s.Stmt:
         at = self.take()
@@ -197,7 +196,7 @@ class HostParser(DeclarationParser):
         self.expect("while")
         condition = self.parenthesised()
         self.expect(";")
-        return s.LoopStmt(at, None, condition, None, body, tests_late=True)
+        return s.Stmt(at, run.loop, (at, condition, body, None, None, True))
 
     def switch_(self) -> s.Stmt:
         at, subject = self.take(), self.parenthesised()
@@ -211,19 +210,24 @@ class HostParser(DeclarationParser):
                 self.expect(":")
             else:
                 body.append(self.statement())
-        return s.Switch(at, subject, tuple(cases), tuple(body))
+        return s.Stmt(at, run.switch, (subject, cases, body))
 
     def return_(self) -> s.Stmt:
         at = self.take()
         value = None if self.is_at(";") else self.initialiser()
         self.expect(";")
-        return s.Return(at, value)
+        return s.Stmt(at, run.return_, (value,))
 
     def jump(self) -> s.Stmt:
-        word = self.take()
-        label = self.name() if word.text == "goto" else ""
+        at = self.take()
+        made = s.Stmt(at, run.break_ if at.text == "break" else run.continue_)
         self.expect(";")
-        return s.Jump(word, word.text, label)
+        return made
+
+    def goto(self) -> s.Stmt:
+        at, label = self.take(), self.name()
+        self.expect(";")
+        return s.Stmt(at, run.goto, (label, at.loc))
 
 
 STATEMENTS = {
@@ -235,5 +239,5 @@ STATEMENTS = {
     "return": HostParser.return_,
     "break": HostParser.jump,
     "continue": HostParser.jump,
-    "goto": HostParser.jump,
+    "goto": HostParser.goto,
 }

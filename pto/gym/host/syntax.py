@@ -1,16 +1,22 @@
-"""The shape of a host program: types, expressions, statements, declarations. Data only."""
+"""The shape of a host program: types, expressions, statements, declarations.
+
+The functions that expressions and statements refer to are in `evaluator` and `interpreter`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from pto.core.errors import Loc
+from pto.core.errors import Loc, PtoError, fail
 from pto.gym.host.tokens import CToken
+
+if TYPE_CHECKING:
+    from pto.gym.host.values import Env, LValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,129 +75,59 @@ TEXT = CType("char *", target=ARITHMETIC["char"])
 
 @dataclass(slots=True, eq=False)
 class Expr:
+    """An expression: the function that gives its value, and its operands.
+
+    The function takes the scope first. `location` is a second one, of what can be assigned to.
+    """
+
     at: CToken
+    meaning: Callable[..., Any]
+    operands: tuple[Any, ...] = ()
+    location: Callable[..., Any] | None = None
 
     @property
     def loc(self) -> Loc:
         return self.at.loc
 
+    def value(self, scope: Env) -> Any:
+        try:
+            return self.meaning(scope, *self.operands)
+        except PtoError as error:
+            raise self._located(error) from None
 
-@dataclass(slots=True, eq=False)
-class LiteralExpr(Expr):
-    value: int | float | str | bool | None
+    def place(self, scope: Env) -> LValue:
+        """The assignable location that the expression refers to."""
+        if self.location is None:
+            raise fail("PTO-U063", "this cannot be assigned to", loc=self.loc)
+        try:
+            return self.location(scope, *self.operands)
+        except PtoError as error:
+            raise self._located(error) from None
 
-
-@dataclass(slots=True, eq=False)
-class NameExpr(Expr):
-    text: str  # with its qualifiers: `DType::F32`
-
-
-@dataclass(slots=True, eq=False)
-class Unary(Expr):
-    op: str
-    operand: Expr
-
-
-@dataclass(slots=True, eq=False)
-class Binary(Expr):
-    op: str
-    left: Expr
-    right: Expr
-
-
-@dataclass(slots=True, eq=False)
-class Assign(Expr):
-    op: str  # "" for plain =, else the arithmetic: += is "+"
-    target: Expr
-    value: Expr
-
-
-@dataclass(slots=True, eq=False)
-class StepExpr(Expr):
-    """++ and --; written behind, the value is the one before the step."""
-
-    delta: int
-    target: Expr
-    is_postfix: bool
-
-
-@dataclass(slots=True, eq=False)
-class Conditional(Expr):
-    condition: Expr
-    then: Expr
-    other: Expr
-
-
-@dataclass(slots=True, eq=False)
-class CallExpr(Expr):
-    callee: Expr
-    arguments: tuple[Expr, ...]
-    types: tuple[CType, ...] = ()  # explicit template arguments
-
-
-@dataclass(slots=True, eq=False)
-class LaunchExpr(Expr):
-    """`kernel<<<blocks, ...>>>(arguments)`."""
-
-    kernel: str
-    config: tuple[Expr, ...]
-    arguments: tuple[Expr, ...]
-
-
-@dataclass(slots=True, eq=False)
-class MemberExpr(Expr):
-    base: Expr
-    name: str
-
-
-@dataclass(slots=True, eq=False)
-class IndexExpr(Expr):
-    base: Expr
-    index: Expr
-
-
-@dataclass(slots=True, eq=False)
-class Cast(Expr):
-    type: CType
-    operand: Expr
-
-
-@dataclass(slots=True, eq=False)
-class Construct(Expr):
-    """`std::string("x")`, `size_t(3)`, `Row{1, 2}`."""
-
-    type: CType
-    arguments: tuple[Expr, ...]
-
-
-@dataclass(slots=True, eq=False)
-class SizeOf(Expr):
-    of: CType | Expr
-
-
-@dataclass(slots=True, eq=False)
-class Lambda(Expr):
-    function: FunctionDef
-
-
-@dataclass(slots=True, eq=False)
-class InitList(Expr):
-    """`{a, .name = b}`: pairs of a designator ("" without one) and a value."""
-
-    items: tuple[tuple[str, Expr], ...]
+    def _located(self, error: PtoError) -> PtoError:
+        """The error, here unless it knows its place already."""
+        error.diagnostics = tuple(d.at(self.loc) for d in error.diagnostics)
+        return error
 
 
 @dataclass(slots=True, eq=False)
 class Stmt:
-    at: CToken
+    """A statement: the function that executes it, which takes the scope first, and its operands."""
 
-    @property
-    def loc(self) -> Loc:
-        return self.at.loc
+    at: CToken
+    meaning: Callable[..., None]
+    operands: tuple[Any, ...] = ()
+
+    def run(self, scope: Env) -> None:
+        scope.machine.count(self.at)
+        self.meaning(scope, *self.operands)
 
 
 @dataclass(slots=True, eq=False)
-class Declare(Stmt):
+class Declare:
+    """A variable, or a field of a struct."""
+
+    at: CToken
     type: CType
     name: str
     dims: tuple[Expr | None, ...]  # None: as many as the initialiser has
@@ -199,64 +135,9 @@ class Declare(Stmt):
     construct: tuple[Expr, ...] | None = None  # `T x(a, b);`
     is_constant: bool = False
 
-
-@dataclass(slots=True, eq=False)
-class Evaluate(Stmt):
-    expr: Expr
-
-
-@dataclass(slots=True, eq=False)
-class Compound(Stmt):
-    body: tuple[Stmt, ...]
-    labels: Mapping[str, int] = field(default_factory=dict[str, int])
-    opens_scope: bool = True
-
-
-@dataclass(slots=True, eq=False)
-class IfStmt(Stmt):
-    declared: Declare | None
-    condition: Expr
-    then: Stmt
-    other: Stmt | None
-
-
-@dataclass(slots=True, eq=False)
-class LoopStmt(Stmt):
-    """`for`, `while` and `do`, which runs its body before the first test."""
-
-    init: Stmt | None
-    condition: Expr | None
-    advance: Stmt | None
-    body: Stmt
-    tests_late: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class ForEach(Stmt):
-    name: str
-    type: CType
-    over: Expr
-    body: Stmt
-
-
-@dataclass(slots=True, eq=False)
-class Switch(Stmt):
-    subject: Expr
-    cases: tuple[tuple[Expr | None, int], ...]  # value (None: default), index into body
-    body: tuple[Stmt, ...]
-
-
-@dataclass(slots=True, eq=False)
-class Return(Stmt):
-    value: Expr | None
-
-
-@dataclass(slots=True, eq=False)
-class Jump(Stmt):
-    """`break`, `continue`, or `goto` with its label."""
-
-    word: str
-    label: str = ""
+    @property
+    def loc(self) -> Loc:
+        return self.at.loc
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +151,7 @@ class FunctionDef:
     name: str
     params: tuple[ParamDecl, ...]
     result: CType
-    body: Compound | None  # None: a prototype
+    body: Stmt | None  # None: a prototype
     is_kernel: bool
     types: tuple[str, ...]  # template parameters
     at: CToken

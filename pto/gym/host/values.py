@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Loc, PtoError, fail
 from pto.gym.host.syntax import ARITHMETIC, CType, FunctionDef, StructDef
-from pto.gym.host.tokens import CToken
+
+if TYPE_CHECKING:
+    from pto.gym.host.interpreter import Interpreter
 
 Space = Literal["host", "device"]
 Value = Any  # one of the classes here, int, float, bool, str or None
@@ -25,12 +27,6 @@ CHAR = ARITHMETIC["char"]
 def cannot_follow(message: str, loc: Loc | None = None) -> PtoError:
     """The host program is readable, and does something that cannot be followed."""
     return fail("PTO-U063", message, loc=loc)
-
-
-def located(error: PtoError, at: CToken) -> PtoError:
-    """`error`, at `at` unless it knows its place already."""
-    error.diagnostics = tuple(d.at(at.loc) for d in error.diagnostics)
-    return error
 
 
 class Variable:
@@ -175,13 +171,24 @@ LValue = Variable | Pointed | ElementRef | FieldRef
 
 
 class Env:
-    """Names and their values."""
+    """Names and their values, and the program they are of."""
 
-    __slots__ = ("names", "parent")
+    __slots__ = ("machine", "names", "parent")
 
-    def __init__(self, parent: Env | None = None) -> None:
+    def __init__(self, machine: Interpreter, parent: Env | None = None) -> None:
+        self.machine = machine
         self.names: dict[str, LValue] = {}
         self.parent = parent
+
+    def inner(self) -> Env:
+        return Env(self.machine, self)
+
+    def resolved(self, type: CType) -> CType:
+        """The argument of a template parameter; any other type as it is."""
+        if type.numpy is not None or type.is_pointer:
+            return type
+        bound = self.find(f"typename {type.name}")
+        return type if bound is None else bound.get()
 
     def find(self, name: str) -> LValue | None:
         scope: Env | None = self

@@ -55,6 +55,7 @@ def test_arithmetic(follow: Follow, expression: str, value: int):
         ("float f = 0.1f; double d = 0.1; return f == d;", 0),  # f is rounded to 24 bits
         ("int x = 1; { int x = 2; } return x;", 1),
         ("int x = 1; int &y = x; y = 9; return x;", 9),
+        ("int x = 1; int *p = &x; int &y = *p; y = 9; return x;", 9),
         ("int v[4] = {1, 2}; v[3] = 7; return v[0] + v[1] + v[2] + v[3];", 10),
         ("int v[] = {4, 5, 6}; int *p = v + 1; return *p + p[1];", 11),
         ("int16_t v[2] = {1, 2}; return sizeof(v);", 4),
