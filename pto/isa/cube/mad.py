@@ -8,7 +8,7 @@ from pto.isa.memory.dma import numbers
 from pto.isa.row.instr import Attr, Family, Operand, read, update, write
 from pto.isa.row.types import Scalar
 from pto.isa.rules.buffer import multiple_of, within
-from pto.isa.rules.rule import Case, Rule, on, rule, same_dtype, warn
+from pto.isa.rules.rule import Case, Rule, rule, same_dtype
 
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/mad"
@@ -41,7 +41,7 @@ def _combination(profile: str) -> Rule:
         return f"{lhs} x {rhs} to {dst} is none"
 
     sentence = f"expects lhs, rhs and dst of a product that {profile} has"
-    return on(profile, Rule("product-types", "PTO-T092", sentence, test))
+    return Rule("product-types", "PTO-T092", sentence, test).on(profile)
 
 
 @rule("PTO-T093", "expects f32 if tf32_mode is written")
@@ -129,7 +129,7 @@ for _name, (_meaning, _adds, _bias, _line) in _PRODUCT_ROWS.items():
     _mx = "_mx" in _name
     _dst = update("dst", "l0c pointer") if _adds else write("dst", "l0c pointer")
     _operands = (*_tiles(_dst, _bias), *numbers("m", "n", "k"))
-    _own = (_mx_pair, warn(multiple_of("k", 64))) if _mx else (*_COMBINATION, _tf32_f32)
+    _own = (_mx_pair, multiple_of("k", 64).as_warning) if _mx else (*_COMBINATION, _tf32_f32)
     MAD.row(
         _name,
         _meaning,

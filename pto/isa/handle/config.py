@@ -13,7 +13,7 @@ from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
 from pto.isa.rules.paths import same_role, same_type, window_inside
-from pto.isa.rules.rule import Case, compiled, dtype_in, in_role, on, rule
+from pto.isa.rules.rule import Case, dtype_in, in_role, rule
 from pto.isa.rules.tile import NPU, tile_family
 
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
@@ -98,7 +98,7 @@ WAIT.row(
     text="<1 ( $workspace <? , $used_cores > : types ) | ( ) >"
     " <? mode = @mode > <? , core_type = @core_type > {}",
     subject="workspace",
-    rules=(_soft_counter, compiled(_both_words), dtype_in("workspace", "i32"), _counter_fits),
+    rules=(_soft_counter, _both_words.compiled, dtype_in("workspace", "i32"), _counter_fits),
     notes=(
         _CPP_ONLY,
         "says nothing about data: what others stored may not be visible yet",
@@ -224,7 +224,7 @@ SET_QUANT_SCALAR = MODE.row(
     ),
     text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
     subject="preQuantScalar",
-    rules=compiled(_whose),
+    rules=_whose.compiled,
     types="f32",
     notes=(_CPP_ONLY, "i8 sets the sign bit, 46, of the scale word"),
     cxx="SET_QUANT_SCALAR preQuantScalar out_type",
@@ -238,9 +238,9 @@ SET_QUANT_VECTOR = MODE.row(
     text="<1 ( $fp : types ) <? { id = @id } > | ins( $fp : types ) > {}",
     subject="fp",
     rules=(
-        on(NPU, in_role("fp", "scaling")),
-        on("a2a3", dtype_in("fp", "i64 u64")),
-        on("a5", dtype_in("fp", "f16 bf16 f32")),
+        in_role("fp", "scaling").on(NPU),
+        dtype_in("fp", "i64 u64").on("a2a3"),
+        dtype_in("fp", "f16 bf16 f32").on("a5"),
     ),
     notes=_CPP_ONLY,
 )

@@ -22,7 +22,6 @@ from pto.isa.rules.rule import (
     attr_in,
     dtype_in,
     in_role,
-    on,
     rule,
     rule_of,
     same_dtype,
@@ -210,7 +209,7 @@ for _name, _meaning, _body in (
             same_dtype("src", "dst"),
             flat("dst", "src"),
             same_view_shape("dst", "src"),
-            on("a2a3", attr_in("engine", "SDMA")),
+            attr_in("engine", "SDMA").on("a2a3"),
             _rdma_peer,
         ),
         notes=(
@@ -311,7 +310,7 @@ def _collective(whole: str, meaning: str) -> Family:
             _group_alike,
             _root_in_group,
             same_dtype(whole, "group"),
-            on("a2a3", attr_in("engine", "AIV")),
+            attr_in("engine", "AIV").on("a2a3"),
         ),
         cost="remote",
     )

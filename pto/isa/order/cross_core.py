@@ -8,7 +8,7 @@ from pto.isa.meaning.order import flags as meaning
 from pto.isa.order.flags import id_below, one_id, pipe_exists
 from pto.isa.row.instr import Attr, Family, read
 from pto.isa.row.order import SendSignal, WaitSignal
-from pto.isa.rules.rule import Case, Rule, attr_in, dtype_in, on
+from pto.isa.rules.rule import Case, attr_in, dtype_in
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 _AUGUST = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
@@ -23,13 +23,12 @@ def _cross_core_ids(case: Case) -> int:
     return sync.cross_core_ids + sync.second_vector_id_offset
 
 
-def _cross_pipe(*words: str) -> Rule:
-    """PTOAS: the other pipes have no such instruction on a5."""
-    rule = attr_in("pipe", *words)
-    return on("a5", Rule("cross-core-pipe", "PTO-X071", rule.sentence, rule.test))
-
-
-_A5_PIPES = ("PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V")
+# PTOAS: the other pipes have no such instruction on a5.
+_A5_PIPES = replace(
+    attr_in("pipe", "PIPE_FIX", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_V"),
+    id="cross-core-pipe",
+    code="PTO-X071",
+)
 _LOCAL_PIPE = Attr("pipe", "pipe", required=True, meaning="the pipe of this core")
 _EVENT_ID = Attr("event_id", "i32", meaning="on a5 the cube reaches sub-block 1 with id + 16")
 _FFTS_MODE = Attr("ffts_mode", "i32", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
@@ -56,7 +55,7 @@ SEMAPHORE.row(
     body=meaning.SEND,
     order=SendSignal(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
-    rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
+    rules=(attr_in("ffts_mode", "0", "1", "2"), _A5_PIPES.on("a5")),
     notes=(
         "a5 signals one sub-block: id for the first, id + 16 for the second. Programs and the"
         " headers add 16; the prose of the Gym manual says 15."
@@ -70,7 +69,7 @@ SEMAPHORE.row(
     body=meaning.HEAR,
     order=WaitSignal(),
     attrs=(_LOCAL_PIPE, _EVENT_ID, _FFTS_MODE),
-    rules=(attr_in("ffts_mode", "0", "1", "2"), _cross_pipe(*_A5_PIPES)),
+    rules=(attr_in("ffts_mode", "0", "1", "2"), _A5_PIPES.on("a5")),
     notes="On a5 the cube waits for each sub-block by its own id.",
     example="pto.sync.wait #pto.pipe<PIPE_V>, 1",
     cxx="- C++ writes wait_intra_block and wait_flag_dev",
@@ -128,7 +127,7 @@ INTRA_BLOCK = Family(
         id_below("event_id", "event_id_dyn", _cross_core_ids, "a cross-core id"),
         id_below("", "event_dyn", _cross_core_ids, "a cross-core id"),
         pipe_exists("pipe"),
-        on("a2a3 a5", _cross_pipe(*_A5_PIPES)),
+        _A5_PIPES.on("a2a3 a5"),
     ),
     cost="semaphore",
 )
@@ -172,7 +171,7 @@ for _name, _meaning, _body, _order in (
         body=_body,
         order=_order,
         attrs=(_LOCAL_PIPE, _EVENT_ID, replace(_FFTS_MODE, default=0)),
-        rules=_cross_pipe(*_A5_PIPES),
+        rules=_A5_PIPES.on("a5"),
         profiles="a2a3 a5",
         notes="sync.set and sync.wait with ffts_mode 0",
         example=f"pto.{_name} #pto.pipe<PIPE_MTE3>, 1",

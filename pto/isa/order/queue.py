@@ -12,7 +12,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Instr, PipeBy, Result, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
-from pto.isa.rules.rule import LIBRARY, Case, attr_in, dims, in_role, on, rule, rule_of
+from pto.isa.rules.rule import LIBRARY, Case, attr_in, dims, in_role, rule, rule_of
 from pto.isa.rules.tile import NPU, tile_family
 
 _SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
@@ -129,10 +129,10 @@ QUEUE.row(
     order=Push(),
     pipe=_PUSHED,
     rules=(
-        on(NPU, in_role("tile", "acc", "vec")),
+        in_role("tile", "acc", "vec").on(NPU),
         _entry_fits("tile"),
-        on("a5", _split_halves),
-        on("a2a3", _plain_slot),
+        _split_halves.on("a5"),
+        _plain_slot.on("a2a3"),
     ),
     notes=(
         _ODD,
@@ -148,7 +148,7 @@ QUEUE.row(
     order=Pop(),
     operands=(write("tile", "tile or view"), read("pipe_handle", "pipe"), _SUB),
     pipe=_TAKEN,
-    rules=(on(NPU, in_role("tile", "vec", "mat")), _entry_fits("tile")),
+    rules=(in_role("tile", "vec", "mat").on(NPU), _entry_fits("tile")),
     notes=(
         _ODD,
         "split 0: on a5 sub-block 0 alone gets the tile, on a2a3 both do; C++ on the CPU hands the"
@@ -232,9 +232,9 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
         pipe=_PUSHED,
         subject="tile",
         rules=(
-            on(NPU, in_role("tile", "acc" if _side == "cube" else "vec")),
-            on("a5", _split_halves),
-            on("a2a3", _plain_slot),
+            in_role("tile", "acc" if _side == "cube" else "vec").on(NPU),
+            _split_halves.on("a5"),
+            _plain_slot.on("a2a3"),
             *((_own_half,) if _side == "vector" else ()),
         ),
         notes=(_LOWERED.format("tpush"), _GM_ONLY_A2A3),
@@ -256,7 +256,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         pipe=_POPPED,
         subject="tile",
         rules=(
-            on(NPU, in_role("tile", "vec" if _side == "vector" else "mat")),
+            in_role("tile", "vec" if _side == "vector" else "mat").on(NPU),
             _dynamic_valid,
             *((_own_half,) if _side == "vector" else ()),
         ),

@@ -14,7 +14,7 @@ from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
 from pto.isa.rules.global_memory import element_count
-from pto.isa.rules.rule import LIBRARY, Case, attr_at_least, attr_in, on, rule
+from pto.isa.rules.rule import LIBRARY, Case, attr_at_least, attr_in, rule
 from pto.target.npu import CROSS_CORE_IDS
 
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
@@ -178,8 +178,8 @@ SETUP = Family(
         *_LOCAL_SHAPE,
         attr_at_least("slot_num", 1),
         attr_at_least("id", 0),
-        on("a2a3", _has_slots),
-        on("a5", _no_local_slots),
+        _has_slots.on("a2a3"),
+        _no_local_slots.on("a5"),
         _one_way_push,
         _push,
         _belong_together,

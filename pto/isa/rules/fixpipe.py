@@ -7,7 +7,7 @@ from dataclasses import replace
 from pto.core.memory import Space
 from pto.isa.row import types as t
 from pto.isa.rules.buffer import complete, multiple_of
-from pto.isa.rules.rule import Case, Rule, dtype_in, only_if, rule
+from pto.isa.rules.rule import Case, Rule, dtype_in, rule
 
 _FLOATS = ("f16", "bf16", "f32")
 _SMALL_INTS = ("i4x2", "i8", "i16")
@@ -220,7 +220,7 @@ def _plain_split(case: Case) -> str | None:
 
 def _only(dst_mode: str, rule: Rule) -> Rule:
     """The rule, for this destination mode."""
-    found = only_if(lambda case: case.word("dst_mode") == dst_mode, rule)
+    found = rule.only_if(lambda case: case.word("dst_mode") == dst_mode)
     return replace(found, id=f"{rule.id}-{dst_mode}", sentence=f"{rule.sentence} with {dst_mode}")
 
 

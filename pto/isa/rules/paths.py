@@ -11,7 +11,7 @@ from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
 from pto.isa.rules.buffer import unlike_widths
-from pto.isa.rules.rule import LIBRARY, Case, Rule, dims, only_if, rule, rule_of
+from pto.isa.rules.rule import LIBRARY, Case, dims, rule, rule_of
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
@@ -43,21 +43,6 @@ _MODES = {
     "SPLIT2": (_BOXED, _BOXED),
     "SPLIT4": (_BOXED, _BOXED),
 }
-
-
-def out_of(roles: str, rule: Rule) -> Rule:
-    """The same rule, only for a src of these roles."""
-    return _where("src", roles, rule)
-
-
-def into(roles: str, rule: Rule) -> Rule:
-    """The same rule, only for a dst of these roles."""
-    return _where("dst", roles, rule)
-
-
-def _where(name: str, roles: str, rule: Rule) -> Rule:
-    words = roles.split()
-    return only_if(lambda case: case.role(name) in words, rule)
 
 
 @rule("PTO-T060", "expects src and dst to have elements of one size")
@@ -157,7 +142,7 @@ def _fractal_512(dst: TileType) -> str | None:
     return None if dst.layout.fractal == 512 else f"it is {dst.layout.fractal}"
 
 
-FRACTAL_512 = out_of("acc", into("mat", _fractal_512))
+FRACTAL_512 = _fractal_512.into("mat").out_of("acc")
 
 
 def regroups(case: Case) -> bool:

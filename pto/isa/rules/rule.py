@@ -182,6 +182,42 @@ class Rule:
         fits = not self.profiles or profile.name in self.profiles
         return fits and self.except_in != profile.edition and self.level in (None, level)
 
+    def on(self, profiles: str) -> Rule:
+        """The same rule, only on these profiles."""
+        return replace(self, profiles=tuple(profiles.split()))
+
+    def only_if(self, applies: Callable[[Case], object]) -> Rule:
+        """The same rule, only for operations of which this is true."""
+        test = self.test
+        return replace(self, test=lambda case: test(case) if applies(case) else None)
+
+    def out_of(self, roles: str) -> Rule:
+        """The same rule, only for a src of these roles."""
+        return self.only_if(lambda case: case.role("src") in roles.split())
+
+    def into(self, roles: str) -> Rule:
+        """The same rule, only for a dst of these roles."""
+        return self.only_if(lambda case: case.role("dst") in roles.split())
+
+    def at_level(self, level: int) -> Rule:
+        """The same rule, only if the program places its memory (3) or a compiler does (2)."""
+        return replace(self, level=level)
+
+    @property
+    def as_warning(self) -> Rule:
+        """The same rule as a warning: public compilers accept programs that break it."""
+        return replace(self, severity="warning")
+
+    @property
+    def current(self) -> Rule:
+        """The same rule, except in the edition `manual`, which has its own layout table."""
+        return replace(self, except_in="manual")
+
+    @property
+    def compiled(self) -> Rule:
+        """The same rule, except for C++ kernels: the compiler checks it, the headers do not."""
+        return self.only_if(lambda case: not case.profile.headers)
+
 
 def rule(
     code: str, sentence: str, *, id: str = "", severity: Severity = "error"
@@ -245,37 +281,6 @@ class _Said(NamedTuple):
         if joint:
             return joint.join(value.split() if isinstance(value, str) else value)
         return listing(value) if isinstance(value, tuple) else str(value)
-
-
-def on(profiles: str, rule: Rule) -> Rule:
-    """The same rule, only on these profiles."""
-    return replace(rule, profiles=tuple(profiles.split()))
-
-
-def warn(rule: Rule) -> Rule:
-    """The same rule as a warning: public compilers accept programs that break it."""
-    return replace(rule, severity="warning")
-
-
-def current(rule: Rule) -> Rule:
-    """The same rule, except in the edition `manual`, which has its own layout table."""
-    return replace(rule, except_in="manual")
-
-
-def compiled(rule: Rule) -> Rule:
-    """The same rule, except for C++ kernels: the compiler checks it, the headers do not."""
-    return only_if(lambda case: not case.profile.headers, rule)
-
-
-def only_if(applies: Callable[[Case], object], rule: Rule) -> Rule:
-    """The same rule, only for operations of which this is true."""
-    test = rule.test
-    return replace(rule, test=lambda case: test(case) if applies(case) else None)
-
-
-def at_level(level: int, rule: Rule) -> Rule:
-    """The same rule, only if the program places its memory (3) or a compiler does (2)."""
-    return replace(rule, level=level)
 
 
 def listing(names: Sequence[str]) -> str:

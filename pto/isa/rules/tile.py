@@ -18,12 +18,8 @@ from pto.isa.rules.rule import (
     Rule,
     ValueLike,
     all_in,
-    at_level,
-    current,
     dims,
     listing,
-    on,
-    only_if,
     row_major,
     rule,
     rule_of,
@@ -36,7 +32,7 @@ NPU = "a2a3 a5"
 Pairs = Mapping[str, Mapping[str, str]]  # profile -> source type -> the types it may become
 
 # Headers assert Loc == Vec and isRowMajor; the CPU simulator addresses any layout.
-VECTOR_UNIT = (on(NPU, all_in("vec")), on(NPU, row_major()))
+VECTOR_UNIT = (all_in("vec").on(NPU), row_major().on(NPU))
 
 
 def _is_one_run(case: Case) -> bool:
@@ -87,7 +83,7 @@ def same_domain(*names: str) -> Rule:
     their own region are undefined on NPUs. NPU headers and PTOAS reject it, so this rule does too,
     except in the edition `manual`.
     """
-    return on(NPU, current(same_valid(*names)))
+    return same_valid(*names).current.on(NPU)
 
 
 @rule("PTO-S040", "expects tmp to cover the valid region of dst", id="scratch-covers")
@@ -207,11 +203,6 @@ def _pitch(tile: TileType, first: int, last: int) -> int:
     """Bytes between rows of a tile, or of a window with this byte range."""
     width = tile.cols * tile.itemsize
     return width if tile.rows == 1 else (last - first - width) // (tile.rows - 1)
-
-
-def for_floats(rule: Rule) -> Rule:
-    """The same rule, only where dst holds floats."""
-    return only_if(of_floats, rule)
 
 
 _OUT_OF_PLACE = "out-of-place"
@@ -387,7 +378,7 @@ def scratch_when(words: str, needed: Callable[[Case], bool]) -> Rule:
     def test(case: Case) -> str | None:
         return "there is none" if needed(case) and not case.type("tmp") else None
 
-    return at_level(3, Rule("placed-scratch", "PTO-M107", f"expects tmp{words} at level 3", test))
+    return Rule("placed-scratch", "PTO-M107", f"expects tmp{words} at level 3", test).at_level(3)
 
 
 @rule_of("PTO-S040", "expects tmp to hold {what}")

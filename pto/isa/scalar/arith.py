@@ -10,7 +10,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Float, Int
 from pto.isa.row.instr import Attr, Family, Instr, Result, read
 from pto.isa.row.traits import NONE, Traits
-from pto.isa.rules.rule import Case, Rule, rule, rule_of, warn
+from pto.isa.rules.rule import Case, Rule, rule, rule_of
 
 _OVERFLOW = (Attr("overflowFlags", "arith.overflow", meaning="nsw, nuw: it does not wrap"),)
 _FASTMATH = (Attr("fastmath", "arith.fastmath", meaning="liberties the compiler has; unused"),)
@@ -117,7 +117,7 @@ def _finite(case: Case) -> str | None:
     return None if abs(float(value.text)) <= largest else f"{value.text} is beyond {largest}"
 
 
-_IS_FINITE = warn(_finite)
+_IS_FINITE = _finite.as_warning
 
 CONSTANT = ARITH.row(
     "constant",

@@ -9,7 +9,7 @@ from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import on, rule, same_dtype, same_valid
+from pto.isa.rules.rule import rule, same_dtype, same_valid
 from pto.isa.rules.scratch import like, work_tile
 from pto.isa.rules.tile import NPU, by_lines, out_of_place, scalar_converts
 from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
@@ -56,10 +56,10 @@ BINARY.row(
     cpu=_WITH_I64,
     npu=_INTS,
     rules=(
-        on("a2a3", same_dtype("tmp", "dst")),
-        on("a2a3", same_valid("tmp", "dst")),
-        on("a2a3", out_of_place("src0", "src1", "tmp")),
-        on("a2a3", out_of_place("src0", "src1", dst="tmp")),
+        same_dtype("tmp", "dst").on("a2a3"),
+        same_valid("tmp", "dst").on("a2a3"),
+        out_of_place("src0", "src1", "tmp").on("a2a3"),
+        out_of_place("src0", "src1", dst="tmp").on("a2a3"),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only."),
 )
@@ -101,7 +101,7 @@ for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit
         traits=Traits(operator=_sign),
         cpu=_WITH_I64,
         npu=_INTS,
-        rules=on(NPU, out_of_place("src")),
+        rules=out_of_place("src").on(NPU),
         notes=(_NARROWER.format("i8 and i16"), _IN_PLACE_NOTE),
     )
 _CONVERTED.row(
@@ -114,10 +114,10 @@ _CONVERTED.row(
     cpu=_WITH_I64,
     npu=_INTS,
     rules=(
-        on("a2a3", out_of_place("src", "tmp")),
-        on("a2a3", out_of_place("src", dst="tmp")),
-        on("a2a3", same_dtype("src", "tmp")),
-        on("a5", out_of_place("src")),
+        out_of_place("src", "tmp").on("a2a3"),
+        out_of_place("src", dst="tmp").on("a2a3"),
+        same_dtype("src", "tmp").on("a2a3"),
+        out_of_place("src").on("a5"),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only.", _IN_PLACE_NOTE),
 )

@@ -12,7 +12,6 @@ from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
     dtype_in,
-    on,
     rule_of,
     same_dtype,
     same_valid_rows,
@@ -31,7 +30,7 @@ from pto.isa.rules.tile import (
 
 _MODE = Attr("cmpMode", "cmp", default="eq", meaning="the comparison: src0 cmpMode src1")
 _MASKS = dtype_in("dst", "i8 u8 i32 u32")
-_MASK_TYPES = (on("a2a3", dtype_in("dst", "i8 u8")), on("cpu", _MASKS))
+_MASK_TYPES = (dtype_in("dst", "i8 u8").on("a2a3"), _MASKS.on("cpu"))
 
 
 @rule_of("PTO-S042", "expects a row of {mask} to have a bit for each valid column of {data}")
@@ -90,12 +89,12 @@ COMPARE.row(
     a2a3="i32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
-        on("a5", _MASKS),
+        _MASKS.on("a5"),
         same_dtype("src0", "src1"),
         same_domain("src0", "src1"),
-        on(NPU, same_valid_rows("src0", "dst")),
+        same_valid_rows("src0", "dst").on(NPU),
         _mask_bits("dst", "src0"),
-        on("a2a3", _only_modes("src0", "eq ne")),
+        _only_modes("src0", "eq ne").on("a2a3"),
     ),
     notes=(
         *_PACKING,
@@ -119,10 +118,10 @@ COMPARE.row(
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
         scalar_converts("scalar", "src"),
-        on(NPU, same_valid_rows("src", "dst")),
+        same_valid_rows("src", "dst").on(NPU),
         _mask_bits("dst", "src"),
-        on("a2a3", _only_modes("src", "eq")),
-        on("a2a3", library_types("dst", "u8")),
+        _only_modes("src", "eq").on("a2a3"),
+        library_types("dst", "u8").on("a2a3"),
     ),
     notes=(
         *_PACKING,
@@ -157,8 +156,8 @@ SELECT.row(
         same_dtype("src0", "src1", "dst"),
         same_domain("src0", "src1", "dst"),
         _mask_bits("mask", "dst"),
-        on("a2a3", holds_bytes({2: 16, 4: 8})),
-        on("a2a3", out_of_place("mask", "src0", "src1", dst="tmp")),  # gets an address first
+        holds_bytes({2: 16, 4: 8}).on("a2a3"),
+        out_of_place("mask", "src0", "src1", dst="tmp").on("a2a3"),  # gets an address first
     ),
     notes=(
         "tmp is used on a2a3 only: 16 bytes for 16-bit data, 8 for 32-bit data. The page has it"
@@ -188,8 +187,8 @@ SELECT.row(
         scalar_converts("scalar", "src"),
         same_domain("src", "dst"),
         _mask_bits("mask", "dst"),
-        on("a2a3", same_dtype("tmp", "src")),
-        on("a2a3", out_of_place("mask", "src", dst="tmp")),
+        same_dtype("tmp", "src").on("a2a3"),
+        out_of_place("mask", "src", dst="tmp").on("a2a3"),
     ),
     notes="tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",
 )

@@ -7,7 +7,7 @@ from math import ceil
 from pto.core.tile import TileType
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, write
-from pto.isa.rules.rule import Case, compiled, on, rule, unlike
+from pto.isa.rules.rule import Case, rule, unlike
 from pto.isa.rules.scratch import SUMS, of_bytes, work_tile
 from pto.isa.rules.tile import (
     NPU,
@@ -147,11 +147,9 @@ CONVERT.row(
     " { TCVT_IMPL(dst, src, mode, saturate, set); }",
     rules=(
         dtype_pairs("src", "dst", CONVERSIONS),
-        on(
-            NPU, compiled(_same_shape)
-        ),  # headers take dst's valid region, whatever the tiles' shapes
-        on("a2a3", scratch_holds("the uncut values", _scratch_bytes)),
-        on("a2a3", scratch_when(" to cut values", lambda case: bool(_most_bytes(case)))),
+        _same_shape.compiled.on(NPU),  # headers take dst's valid region, whatever the tiles' shapes
+        scratch_holds("the uncut values", _scratch_bytes).on("a2a3"),
+        scratch_when(" to cut values", lambda case: bool(_most_bytes(case))).on("a2a3"),
     ),
     example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",
@@ -192,7 +190,7 @@ tile_family(
     "dst = src packed into narrower elements: its low bits",
     body=PACK,
     profiles="cpu a5",
-    rules=(_pack_width, on("a5", undefined("no header has it"))),
+    rules=(_pack_width, undefined("no header has it").on("a5")),
     notes=(
         "PTO_IR_manual.md names the widths alone and no header implements it; a test of an older"
         " simulator converts integers as C does, so low bits stay. Floats are not executed.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pto.isa.meaning.tile import convolution
 from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.rules.paths import item_size
-from pto.isa.rules.rule import Case, attr_at_least, in_role, on, rule_of, same_dtype
+from pto.isa.rules.rule import Case, attr_at_least, in_role, rule_of, same_dtype
 from pto.isa.rules.tile import NPU, tile_family
 from pto.isa.tile.move import LOAD as _LOAD
 from pto.isa.tile.rearrange import TRANSPOSE as _TRANSPOSE
@@ -64,7 +64,7 @@ ORDER = tile_family(
     "the elements of a feature map or of filters in another order",
     operands=(read("src"), scratch("tmp?", idle="cpu a5"), write("dst")),
     attrs=_ATTRS,
-    rules=(*_RULES, same_dtype("src", "dst"), item_size, on(NPU, in_role("src", "vec"))),
+    rules=(*_RULES, same_dtype("src", "dst"), item_size, in_role("src", "vec").on(NPU)),
     cost=_TRANSPOSE.cost,
 )
 TURN = ORDER.row(
@@ -84,7 +84,7 @@ ORDERED_LOAD = tile_family(
     operands=(read("src", "view"), write("dst")),
     attrs=_ATTRS,
     pipe=_LOAD.pipe,
-    rules=(*_RULES, same_dtype("src", "dst"), on(NPU, in_role("dst", "mat"))),
+    rules=(*_RULES, same_dtype("src", "dst"), in_role("dst", "mat").on(NPU)),
     cost=_LOAD.cost,
 )
 LOAD_IN_ORDER = ORDERED_LOAD.row(

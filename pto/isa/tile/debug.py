@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.isa.meaning.tile import debug as meaning
 from pto.isa.row.instr import Attr, Result, read, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import Case, in_role, on, rule, rule_of, same_dtype, scalar_matches
+from pto.isa.rules.rule import Case, in_role, rule, rule_of, same_dtype, scalar_matches
 from pto.isa.rules.tile import NPU, tile_family
 
 
@@ -22,7 +22,7 @@ tile_family("print", "look at data while a program runs", subject="src", cost="f
     attrs=Attr("printFormat", "any", meaning="width and digits; not followed here"),
     text="ins( $ins ) {}",
     npu="i8 u8 i16 u16 i32 u32 f16 f32",
-    rules=(on(NPU, in_role("src", "vec")), _for_tiles),
+    rules=(in_role("src", "vec").on(NPU), _for_tiles),
     cite=("pto-isa docs/isa/TPRINT.md", "pto-isa include/pto/npu/a2a3/TPrint.hpp"),
     notes=(
         "waits for every pipe first; PTOAS gives it the vector pipe",
@@ -54,7 +54,7 @@ GET_ELEMENT = ELEMENT.row(
     results=Result("dst", "scalar"),
     text="ins( $ins ) outs : results {}",
     subject="src",
-    rules=(on(NPU, in_role("src", "vec")), same_dtype("src", "dst"), _inside("src")),
+    rules=(in_role("src", "vec").on(NPU), same_dtype("src", "dst"), _inside("src")),
     cite=("PTOAS docs/PTO_IR_manual.md", "PTOAS include/PTO/IR/PTOOps.td"),
     cxx="= {src}.GetValue({offset})",
 )
@@ -63,7 +63,7 @@ ELEMENT.row(
     "the element of dst at this offset in storage order = val; the others stay",
     body=meaning.SET_ELEMENT,
     operands=(write("dst"), read("offset", "index"), read("val", "scalar")),
-    rules=(on(NPU, in_role("dst", "vec")), scalar_matches("val", "dst"), _inside("dst")),
+    rules=(in_role("dst", "vec").on(NPU), scalar_matches("val", "dst"), _inside("dst")),
     cite=("PTOAS docs/PTO_IR_manual.md", "PTOAS include/PTO/IR/PTOOps.td"),
     cxx="TSETVAL dst offset val | = {dst}.SetValue({offset}, {val})",
     traits=Traits(partial="*"),

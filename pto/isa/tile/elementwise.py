@@ -15,7 +15,7 @@ from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Operand, read, reads, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import dtype_in, on, only_if, same_dtype, warn
+from pto.isa.rules.rule import dtype_in, same_dtype
 from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when, work_tile
 from pto.isa.rules.tile import (
     NPU,
@@ -26,7 +26,6 @@ from pto.isa.rules.tile import (
     covers_columns,
     covers_dst,
     exceeds_rows,
-    for_floats,
     has_rows,
     high_precision_of,
     no_scratch_for,
@@ -54,7 +53,7 @@ BINARY = tile_family(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),
         same_domain("src0", "src1", "dst"),
-        on(NPU, out_of_place("src0", "src1", unless=row_by_row, placed=False)),
+        out_of_place("src0", "src1", unless=row_by_row, placed=False).on(NPU),
     ),
     cost="add",
 )
@@ -67,7 +66,7 @@ def binary_with(planned: Planned) -> tuple[Operand, ...]:
 
 FLOAT_TILE = work_tile(when(of_floats, like("dst")), "tmp?")  # for powers of floats
 COVERS_F32 = replace(
-    only_if(lambda case: "f32" in getattr(case.elem("dst"), "names", ()), covers_dst),
+    covers_dst.only_if(lambda case: "f32" in getattr(case.elem("dst"), "names", ())),
     sentence=f"{covers_dst.sentence} of f32",
 )
 UNARY = tile_family(
@@ -78,7 +77,7 @@ UNARY = tile_family(
         *VECTOR_UNIT,
         same_dtype("src", "dst"),
         same_domain("src", "dst"),
-        on(NPU, out_of_place("src", unless=row_by_row, placed=False)),
+        out_of_place("src", unless=row_by_row, placed=False).on(NPU),
     ),
     cost="unary",
 )
@@ -109,7 +108,7 @@ BINARY.row(
     attrs=precision("div"),
     a2a3="f16 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=warn(on(NPU, high_precision_of("f16 f32"))),
+    rules=high_precision_of("f16 f32").on(NPU).as_warning,
     notes="Division of an integer by zero is target-defined; here it gives 0.",
 )
 _NAN = (
@@ -144,11 +143,11 @@ BINARY.row(
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(
-        on("a2a3", same_dtype("tmp", "dst")),
-        warn(on("a2a3", has_rows(2))),  # April's programs have one
-        on("a2a3", covers_columns()),
-        on("a2a3", out_of_place("src0", "src1")),  # dst holds the quotient before src is read again
-        on("a2a3", out_of_place("src0", "src1", dst="tmp")),
+        same_dtype("tmp", "dst").on("a2a3"),
+        has_rows(2).on("a2a3").as_warning,  # April's programs have one
+        covers_columns().on("a2a3"),
+        out_of_place("src0", "src1").on("a2a3"),  # dst holds the quotient before src is read again
+        out_of_place("src0", "src1", dst="tmp").on("a2a3"),
     ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
@@ -164,7 +163,7 @@ BINARY.row(
     attrs=precision("fmod"),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
-    rules=on("a2a3", out_of_place("src0", "src1")),  # as trem
+    rules=out_of_place("src0", "src1").on("a2a3"),  # as trem
     notes=(
         "TFMOD.md calls it a floor operation in words; its formula and the headers truncate.",
         "PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",
@@ -182,14 +181,14 @@ BINARY.row(
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
-        on("a2a3", for_floats(out_of_place("src0", "src1"))),  # read again for special values
-        on("a2a3", for_floats(out_of_place("src0", "src1", dst="tmp"))),
-        on("a2a3", COVERS_F32),
-        on("a5", high_precision_of("f16 bf16 f32")),
-        on("a2a3", high_precision_of("none")),
-        on("a5", bf16_is_precise),
-        on(NPU, no_scratch_for(_INTS)),
-        on(NPU, scratch_when(" for floats", of_floats)),
+        out_of_place("src0", "src1").only_if(of_floats).on("a2a3"),  # read again for special values
+        out_of_place("src0", "src1", dst="tmp").only_if(of_floats).on("a2a3"),
+        COVERS_F32.on("a2a3"),
+        high_precision_of("f16 bf16 f32").on("a5"),
+        high_precision_of("none").on("a2a3"),
+        bf16_is_precise.on("a5"),
+        no_scratch_for(_INTS).on(NPU),
+        scratch_when(" for floats", of_floats).on(NPU),
     ),
     notes=(
         "Integers wrap; to a negative power they give 0, except that 1 and -1 stay 1 and -1 or 1.",
@@ -204,10 +203,10 @@ BINARY.row(
     operands=binary_with(mask_of("dst")),
     npu="f16 f32",
     rules=(
-        on("a2a3", dtype_in("tmp", "u8")),
-        on("a2a3", exceeds_rows),
-        on("a2a3", covers_columns("1/8 of ", 8)),
-        on("a2a3", apart("src0", "src1", "tmp", "dst", same=True)),
+        dtype_in("tmp", "u8").on("a2a3"),
+        exceeds_rows.on("a2a3"),
+        covers_columns("1/8 of ", 8).on("a2a3"),
+        apart("src0", "src1", "tmp", "dst", same=True).on("a2a3"),
     ),
     notes="tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",
     example="pto.tprelu ins(%src0, %src1, %tmp : !pto.tile_buf<vec, 16x64xf32>,"
@@ -232,7 +231,7 @@ replace(UNARY, rules=tuple(map(by_lines, UNARY.rules))).row(  # TMULS by -1
     traits=Traits(operator="neg"),
     a2a3=_A2A3,
     a5="i8 i16 u16 i32 u32 f16 bf16 f32",
-    rules=on("a5", not_of("i8")),
+    rules=not_of("i8").on("a5"),
     notes="i8 on a5 is in PTO_IR_manual.md, not in TNEG.md.",
     cite=("pto-isa docs/isa/TNEG.md", "PTOAS docs/PTO_IR_manual.md"),
 )
@@ -269,7 +268,7 @@ UNARY.row(
     attrs=precision("recip"),
     cpu="f16 bf16 f32 f64 i16 i32",
     npu="f16 f32",
-    rules=on("a2a3", out_of_place("src")),
+    rules=out_of_place("src").on("a2a3"),
     notes="1 / 0 is target-defined; here it is inf.",
 )
 UNARY.row(
@@ -281,6 +280,6 @@ UNARY.row(
     attrs=precision("rsqrt"),
     cpu="f16 bf16 f32 f64",
     npu="f16 f32",
-    rules=on(NPU, scratch_if_precise),
+    rules=scratch_if_precise.on(NPU),
     notes="a5 ignores tmp. 1 / sqrt(0) is target-defined; here it is inf.",
 )

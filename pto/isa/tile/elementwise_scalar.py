@@ -15,11 +15,9 @@ from pto.isa.row.traits import Traits, operators
 from pto.isa.rules.rule import (
     Case,
     in_role,
-    on,
     rule,
     same_dtype,
     scalar_matches,
-    warn,
 )
 from pto.isa.rules.scratch import rows_like, work_tile
 from pto.isa.rules.tile import (
@@ -28,7 +26,6 @@ from pto.isa.rules.tile import (
     bf16_is_precise,
     by_lines,
     covers_columns,
-    for_floats,
     has_rows,
     high_precision_of,
     no_scratch_for,
@@ -82,7 +79,7 @@ ARITHMETIC.row(
     traits=_PYTHON["tmuls"],
     a2a3=_A2A3,
     a5=f"i8 {_WIDE} f16 bf16 f32",
-    rules=on("a5", not_of("i8")),
+    rules=not_of("i8").on("a5"),
     notes="i8 on a5 is in PTO_IR_manual.md; the header refuses it.",
     cite=("pto-isa docs/isa/TMULS.md", "PTOAS docs/PTO_IR_manual.md"),
 )
@@ -123,8 +120,8 @@ _DIVISION.row(
     a2a3=_A2A3,
     a5=f"{_INTS} i64 u64 f16 f32",
     rules=(
-        warn(on(NPU, high_precision_of("f16 f32"))),
-        on("a2a3", out_of_place("scalar")),  # a tile that divides: dst holds the scalar first
+        high_precision_of("f16 f32").on(NPU).as_warning,
+        out_of_place("scalar").on("a2a3"),  # a tile that divides: dst holds the scalar first
     ),
     # integers in a scalar loop; on a5 (TDivS.hpp) nothing waits for the end of it
     phases={"a2a3": f"dst:{_LOOPED}: V[S]", "a5": f"dst:{_LOOPED}: V>S S(src,scalar->dst)"},
@@ -147,11 +144,11 @@ SCALAR.row(
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
     rules=(
-        on("a2a3", same_dtype("tmp", "dst")),
-        on("a2a3", has_rows(1)),
-        on("a2a3", covers_columns()),
-        on("a2a3", out_of_place("src")),  # dst holds the quotient before src is read again
-        on("a2a3", out_of_place("src", dst="tmp")),
+        same_dtype("tmp", "dst").on("a2a3"),
+        has_rows(1).on("a2a3"),
+        covers_columns().on("a2a3"),
+        out_of_place("src").on("a2a3"),  # dst holds the quotient before src is read again
+        out_of_place("src", dst="tmp").on("a2a3"),
     ),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src; the page and every header have this.",
@@ -166,7 +163,7 @@ SCALAR.row(
     body=Lane(lanes.fmod),
     a2a3="f32",
     a5="i16 u16 i32 u32 f16 f32",
-    rules=on("a2a3", out_of_place("src")),  # as trems
+    rules=out_of_place("src").on("a2a3"),  # as trems
     notes="PTOAS also passes i16, i32 and f16 on a2a3; the header refuses them.",
 )
 SCALAR.row(
@@ -181,13 +178,13 @@ SCALAR.row(
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
     rules=(
-        on("a2a3", for_floats(out_of_place("src"))),  # read again for special values
-        on("a2a3", for_floats(out_of_place("src", dst="tmp"))),
-        on("a2a3", COVERS_F32),
-        on("a5", high_precision_of("f16 bf16 f32")),
-        on("a5", bf16_is_precise),
-        on(NPU, no_scratch_for(_INTS)),
-        on(NPU, scratch_when(" for floats", of_floats)),
+        out_of_place("src").only_if(of_floats).on("a2a3"),  # read again for special values
+        out_of_place("src", dst="tmp").only_if(of_floats).on("a2a3"),
+        COVERS_F32.on("a2a3"),
+        high_precision_of("f16 bf16 f32").on("a5"),
+        bf16_is_precise.on("a5"),
+        no_scratch_for(_INTS).on(NPU),
+        scratch_when(" for floats", of_floats).on(NPU),
     ),
     notes="tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
     cxx="TPOWS dst src scalar tmp | TPOWS dst src scalar dst",  # integers leave tmp untouched
@@ -232,10 +229,10 @@ FILL = tile_family(
     operands=(read("scalar", "scalar"), write("dst")),
     pipe=PipeBy(("dst",), ((("mat",), "$l1_fill"),), "V"),
     rules=(
-        on(NPU, in_role("dst", "vec", "mat")),
+        in_role("dst", "vec", "mat").on(NPU),
         scalar_matches("scalar", "dst"),
-        on("a2a3", _fill_order),
-        on(NPU, _fill_blocks),
+        _fill_order.on("a2a3"),
+        _fill_blocks.on(NPU),
     ),
     cost="unary",
 )

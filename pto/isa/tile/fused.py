@@ -12,7 +12,7 @@ from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row import types as t
 from pto.isa.row.instr import read, reads, update, write
-from pto.isa.rules.rule import dtype_in, on, rule, same_dtype, same_shape, scalar_matches
+from pto.isa.rules.rule import dtype_in, rule, same_dtype, same_shape, scalar_matches
 from pto.isa.rules.scratch import SUMS, like, work_tile
 from pto.isa.rules.tile import (
     NPU,
@@ -40,9 +40,9 @@ SUM = _fused(
     rules=(
         *VECTOR_UNIT,
         same_dtype(*_SUM),
-        on(NPU, same_shape(*_SUM)),
+        same_shape(*_SUM).on(NPU),
         same_domain(*_SUM),
-        on(NPU, _DECLARED),
+        _DECLARED.on(NPU),
     ),
 )
 for _name, _sign, _fn in (("taddc", "+", arithmetic.add_add), ("tsubc", "-", arithmetic.sub_add)):
@@ -62,9 +62,9 @@ SCALAR_SUM = _fused(
         *VECTOR_UNIT,
         same_dtype(*_TILES),
         scalar_matches("scalar", "src0"),
-        on(NPU, same_shape(*_TILES)),
+        same_shape(*_TILES).on(NPU),
         same_domain(*_TILES),
-        on(NPU, _DECLARED),
+        _DECLARED.on(NPU),
     ),
 )
 SCALAR_SUM.row("taddsc", "dst = src0 + scalar + src1", body=Lane(arithmetic.add_add), npu=_TYPES)
@@ -84,10 +84,10 @@ AXPY = _fused(
     operands=(read("src"), read("scalar", "scalar"), update("dst")),
     rules=(
         *VECTOR_UNIT,
-        on("cpu", _accumulates),
+        _accumulates.on("cpu"),
         dtype_pairs("src", "dst", {"a2a3": _AXPY, "a5": {**_AXPY, "bf16": "bf16"}}),
         scalar_matches("scalar", "src"),
-        on(NPU, same_shape("src", "dst")),
+        same_shape("src", "dst").on(NPU),
         same_domain("src", "dst"),
     ),
 )
@@ -97,7 +97,7 @@ AXPY.row(
     body=Lane(arithmetic.axpy),
     a2a3=_FLOATS,
     a5="f16 bf16 f32",
-    rules=on("a5", not_of("bf16")),
+    rules=not_of("bf16").on("a5"),
     notes="bf16 on a5 is in PTO_IR_manual.md; the header refuses it.",
     cite=("pto-isa docs/isa/TAXPY.md", "PTOAS docs/PTO_IR_manual.md"),
 )
@@ -195,9 +195,9 @@ DEQUANTISED = _fused(
         dtype_in("src1", "i32"),
         dtype_in("deqScale", "f32"),
         same_domain(*_TILES),
-        on("a2a3", dtype_in("tmp", "i32")),
-        on("a2a3", covers_dst),
-        on("a5", _DECLARED),  # pto-inst.hpp includes no definition of it
+        dtype_in("tmp", "i32").on("a2a3"),
+        covers_dst.on("a2a3"),
+        _DECLARED.on("a5"),  # pto-inst.hpp includes no definition of it
     ),
 )
 DEQUANTISED.row(

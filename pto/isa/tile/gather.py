@@ -16,11 +16,8 @@ from pto.isa.rules.rule import (
     Rule,
     all_in,
     attr_in,
-    compiled,
     dims,
     dtype_in,
-    on,
-    only_if,
     row_major,
     rule,
     rule_of,
@@ -60,7 +57,7 @@ def _by_index(case: Case) -> bool:
 
 def _only(kind: str, rule: Rule) -> Rule:
     """The rule, for this form of tgather; what it says about regions is not true of all forms."""
-    found = only_if(lambda case: form(case) == kind, rule)
+    found = rule.only_if(lambda case: form(case) == kind)
     sentence = f"{rule.sentence} in the {kind} form"
     return replace(found, id=f"{kind}-{rule.id}", sentence=sentence, alike=(), apart=(), help=None)
 
@@ -150,19 +147,19 @@ GATHER.row(
         _gather_type,
         _only("index", same_dtype("src", "dst")),
         _only("index", _type),
-        _only("index", on(NPU, _dense("dst"))),
-        _only("index", on(NPU, out_of_place("src"))),
-        _only("index", on(NPU, _dense("indices"))),
-        _only("index", on("a2a3", same_dtype("tmp", "indices"))),
-        _only("index", on("a2a3", same_valid("tmp", "indices"))),
+        _only("index", _dense("dst").on(NPU)),
+        _only("index", out_of_place("src").on(NPU)),
+        _only("index", _dense("indices").on(NPU)),
+        _only("index", same_dtype("tmp", "indices").on("a2a3")),
+        _only("index", same_valid("tmp", "indices").on("a2a3")),
         _only("compare", dtype_in("dst", _INDEX)),
         _only("compare", same_dtype("cdst", "dst")),
         results_apart("dst", "cdst"),
         _only("compare", scalar_matches("kValue", "src")),
         _only("compare", attr_in("cmpMode", "eq", "gt")),
         _only("mask", _width),
-        _only("mask", on(NPU, _dense("dst"))),
-        compiled(_only("mask", on(NPU, _picked))),
+        _only("mask", _dense("dst").on(NPU)),
+        _only("mask", _picked.on(NPU)).compiled,
     ),
     example="pto.tgather ins(%src, %indices, %tmp : !pto.tile_buf<vec, 1x64xf32>,"
     " !pto.tile_buf<vec, 1x64xi32>, !pto.tile_buf<vec, 1x64xi32>)"
@@ -215,7 +212,7 @@ tile_family(
     "block gather",
     "32-byte blocks by byte offset",
     operands=(read("src"), index("offsets"), write("dst")),
-    rules=(on(NPU, all_in("vec")), on(NPU, row_major("dst"))),
+    rules=(all_in("vec").on(NPU), row_major("dst").on(NPU)),
     cost="gather",
 ).row(
     "tgatherb",
@@ -283,11 +280,11 @@ tile_family(
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
     rules=(
         same_dtype("src", "dst"),
-        on(NPU, out_of_place("src", "indexes")),  # dst is filled with zeros first
+        out_of_place("src", "indexes").on(NPU),  # dst is filled with zeros first
         _scatter_form,
         _scatter_size,
-        on("cpu", dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64")),
-        on(NPU, _scatter_index),
+        dtype_in("indexes", "i8 u8 i16 u16 i32 u32 i64 u64").on("cpu"),
+        _scatter_index.on(NPU),
     ),
     example="pto.tscatter ins(%src, %indexes : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x64xi32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",

@@ -14,7 +14,6 @@ from pto.isa.rules.rule import (
     dims,
     dtype_in,
     in_role,
-    on,
     rule,
     rule_of,
     same_dtype,
@@ -119,8 +118,8 @@ tile_family(
     text="ins( $mem , $idx <? , $scratch > : types ) outs( $outs ) {}",
     pipe="MTE2",
     rules=(
-        on(NPU, in_role("idx", "vec")),
-        on(NPU, in_role("dst", "vec", "mat")),
+        in_role("idx", "vec").on(NPU),
+        in_role("dst", "vec", "mat").on(NPU),
         dtype_in("idx", _INDEX),
         _list_in_memory,
         _spare_room,
@@ -145,10 +144,10 @@ tile_family(
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
     rules=(
-        on(NPU, _mode_said(": row or elem")),
+        _mode_said(": row or elem").on(NPU),
         same_dtype("mem", "dst"),
         part_of_view("mem"),
-        on(NPU, not_empty("dst")),
+        not_empty("dst").on(NPU),
         _index_shape("dst"),
     ),
     example="pto.mgather ins(%mem, %idx : !pto.partition_tensor_view<1024x64xf32>,"
@@ -195,7 +194,7 @@ tile_family(
     operands=(read("src"), index("idx"), write("mem", "view")),
     pipe="MTE3",
     subject="src",
-    rules=(on(NPU, all_in("vec")), dtype_in("idx", _INDEX)),
+    rules=(all_in("vec").on(NPU), dtype_in("idx", _INDEX)),
     cost="move",
 ).row(
     "mscatter",
@@ -216,10 +215,10 @@ tile_family(
     a2a3=_PLAIN,
     a5=f"{_PLAIN} hifloat8 f8e4m3 f8e5m2",
     rules=(
-        on(NPU, _mode_said(" with another of its words", *_WORDS)),
+        _mode_said(" with another of its words", *_WORDS).on(NPU),
         same_dtype("src", "mem"),
         part_of_view("mem"),
-        on("a2a3", attr_in("scatterAtomicOp", "none", "add")),
+        attr_in("scatterAtomicOp", "none", "add").on("a2a3"),
         _atomic_type,
         _atomic_feature,
         _index_shape("src"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, write
-from pto.isa.rules.rule import Case, attr_in, compiled, dtype_in, on, rule, scalar_matches
+from pto.isa.rules.rule import Case, attr_in, dtype_in, rule, scalar_matches
 from pto.isa.rules.scratch import FLOATS, of_bytes, work_tile
 from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when, tile_family
 
@@ -45,9 +45,9 @@ GENERATE.row(
     rules=(
         scalar_matches("S", "dst"),
         _one_row,
-        on("a2a3", holds_bytes(_RAMP_BYTES)),
-        on("a2a3", scratch_when("", lambda _: True)),
-        on("a2a3", out_of_place("tmp")),  # read again for every 64 columns
+        holds_bytes(_RAMP_BYTES).on("a2a3"),
+        scratch_when("", lambda _: True).on("a2a3"),
+        out_of_place("tmp").on("a2a3"),  # read again for every 64 columns
     ),
     text=INS_OUTS,
     phases={"a2a3": "-tmp: S(->dst)", "a5": "-tmp: S(->dst)"},
@@ -88,7 +88,7 @@ GENERATE.row(
     attrs=Attr("rounds", "i32", default=10, meaning="rounds of the cipher, 7 or 10"),
     profiles="cpu a5",
     types="i32 u32",
-    rules=(*(compiled(dtype_in(name, "i32")) for name in _WORDS), attr_in("rounds", "7", "10")),
+    rules=(*(dtype_in(name, "i32").compiled for name in _WORDS), attr_in("rounds", "7", "10")),
     example="pto.trandom ins(%key0, %key1, %counter0, %counter1, %counter2, %counter3 :"
     " i32, i32, i32, i32, i32, i32) outs(%dst : !pto.tile_buf<vec, 16x64xi32>)",
     cite=("pto-isa docs/isa/TRANDOM.md", "pto-isa include/pto/npu/a5/TRandom.hpp"),

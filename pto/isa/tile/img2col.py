@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pto.isa.meaning.tile import img2col
 from pto.isa.row.instr import Attr, read, write
-from pto.isa.rules.rule import attr_at_least, current, in_layout, in_role, on, same_dtype
+from pto.isa.rules.rule import attr_at_least, in_layout, in_role, same_dtype
 from pto.isa.rules.tile import NPU, tile_family
 
 _FMATRIX = Attr(
@@ -47,7 +47,7 @@ CONVOLUTION_STATE = tile_family(
     text="ins( $src : types ) {}",
     pipe="S",
     subject="src",
-    rules=(on(NPU, in_role("src", "mat")),),
+    rules=(in_role("src", "mat").on(NPU),),
     cost="register",
 )
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of the C++ ConvTile"
@@ -78,11 +78,11 @@ IMG2COL.row(
     a2a3="i8 f16 bf16 f32",
     a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
     rules=(
-        on(NPU, in_role("src", "mat")),
-        on(NPU, in_role("dst", "left")),
+        in_role("src", "mat").on(NPU),
+        in_role("dst", "left").on(NPU),
         same_dtype("src", "dst"),
-        current(on("a2a3", in_layout("dst", "ZZ"))),
-        current(on("cpu a5", in_layout("dst", "NZ"))),
+        in_layout("dst", "ZZ").on("a2a3").current,
+        in_layout("dst", "NZ").on("cpu a5").current,
     ),
     notes=(
         _CPP_ONLY,

@@ -12,11 +12,9 @@ from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
-    current,
     dims,
     in_layout,
     in_role,
-    on,
     rule,
     rule_of,
     same_dtype,
@@ -119,40 +117,40 @@ def _scale_shape(case: Case, scale: str, operand: str, axis: int) -> str | None:
 def _places(lhs: str, rhs: str) -> tuple[Rule, ...]:
     """Roles and layouts. The manual edition leaves layouts to the profile's own table."""
     return (
-        on(NPU, in_role(lhs, "left")),
-        on(NPU, in_role(rhs, "right")),
-        on(NPU, in_role("dst", "acc")),
-        current(on(NPU, in_layout(lhs, "NZ", "ZZ"))),
-        current(on(NPU, in_layout(rhs, "ZN"))),
-        current(on(NPU, in_layout("dst", "NZ"))),
+        in_role(lhs, "left").on(NPU),
+        in_role(rhs, "right").on(NPU),
+        in_role("dst", "acc").on(NPU),
+        in_layout(lhs, "NZ", "ZZ").on(NPU).current,
+        in_layout(rhs, "ZN").on(NPU).current,
+        in_layout("dst", "NZ").on(NPU).current,
         _product_shapes(lhs, rhs),
-        on(NPU, _range(lhs, rhs)),
+        _range(lhs, rhs).on(NPU),
     )
 
 
 def _plain(lhs: str, rhs: str) -> tuple[Rule, ...]:
     return (
         *_places(lhs, rhs),
-        on("cpu a2a3", _types(lhs, rhs, _TRIPLES)),
-        on("a5", _types(lhs, rhs, _A5_TRIPLES)),
+        _types(lhs, rhs, _TRIPLES).on("cpu a2a3"),
+        _types(lhs, rhs, _A5_TRIPLES).on("a5"),
     )
 
 
 def _adds(name: str) -> tuple[Rule, ...]:
     """The accumulator that is added to."""
-    return on(NPU, in_role(name, "acc")), same_dtype(name, "dst"), same_valid(name, "dst")
+    return in_role(name, "acc").on(NPU), same_dtype(name, "dst"), same_valid(name, "dst")
 
 
 _BIAS = (
-    on(NPU, in_role("bias", "bias")),
-    on(NPU, in_layout("bias", "ND")),
+    in_role("bias", "bias").on(NPU),
+    in_layout("bias", "ND").on(NPU),
     same_dtype("bias", "dst"),
     _bias_row,
 )
 _MX = (
     *_places("a", "b"),
     _types("a", "b", _MX_TRIPLES),
-    on("a5", library_types("a", " ".join((*_FP8, *_FP4)))),
+    library_types("a", " ".join((*_FP8, *_FP4))).on("a5"),
     in_role("a_scale", "scaling", "scale_left"),
     in_role("b_scale", "scaling", "scale_right"),
     _scale_shape("a_scale", "a", 1),

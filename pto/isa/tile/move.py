@@ -35,11 +35,9 @@ from pto.isa.rules.paths import (
     acc_to_vec,
     acc_types,
     carried,
-    into,
     joined,
     keeps_layout,
     one_shape,
-    out_of,
     pairs_kept,
     pairs_turned,
     quant_forms,
@@ -48,14 +46,10 @@ from pto.isa.rules.paths import (
 )
 from pto.isa.rules.rule import (
     Case,
-    Rule,
-    current,
     dims,
     dtype_in,
     in_layout,
     in_role,
-    on,
-    only_if,
     rule,
     same_shape,
 )
@@ -73,7 +67,7 @@ LOAD = tile_family(
     "dst = global memory, over the valid region of dst",
     operands=(read("src", "view"), write("dst")),
     pipe="MTE2",
-    rules=(on(NPU, in_role("dst", "vec", "mat")), same_size, part_of_view("src")),
+    rules=(in_role("dst", "vec", "mat").on(NPU), same_size, part_of_view("src")),
     cost="move",
     traits=Traits(region=RegionRule.VIEW, sized_by_tile=True),
 )
@@ -133,12 +127,12 @@ LOAD.row(
     " <? init_condition = $init_condition : types >",
     a2a3=_STANDARD,
     rules=(
-        on(NPU, into("vec", in_layout("dst", "ND", "DN", "NZ"))),
+        in_layout("dst", "ND", "DN", "NZ").into("vec").on(NPU),
         gm_layout("dst", "src"),
-        on(NPU, runs_follow("dst", "src")),
-        on(NPU, boxes_of_two_axes("dst", "src")),
+        runs_follow("dst", "src").on(NPU),
+        boxes_of_two_axes("dst", "src").on(NPU),
         enough("dst", "src"),
-        on("a5", _pad_64),
+        _pad_64.on("a5"),
     ),
     notes=(
         "TLOAD.md lists acc as a destination; headers and the manual have vec and mat only, and on"
@@ -156,7 +150,7 @@ LOAD.row(
     "tprefetch",
     "bring src near, a hint: no value changes",
     body=move.PREFETCH,
-    rules=(gm_layout("dst", "src"), on("a2a3", dtype_in("src", _STANDARD)), _PART),
+    rules=(gm_layout("dst", "src"), dtype_in("src", _STANDARD).on("a2a3"), _PART),
     attrs=_GM_LAYOUT,
     notes="dst is room for the transfer; targets leave pieces of src in it, or nothing",
 )
@@ -202,7 +196,7 @@ PREFETCH.row(
 _STORE_RULES = (
     same_size,
     gm_layout("src", "dst"),
-    on(NPU, runs_follow("src", "dst")),
+    runs_follow("src", "dst").on(NPU),
     acc_options,
     atomic_store,
 )
@@ -233,16 +227,16 @@ STORE.row(
     " outs( $dst : types ) {}",
     a2a3=_STANDARD,
     rules=(
-        on("a2a3", in_role("src", "vec", "mat", "acc")),
-        on("a5", in_role("src", "vec", "acc")),
+        in_role("src", "vec", "mat", "acc").on("a2a3"),
+        in_role("src", "vec", "acc").on("a5"),
         *_STORE_RULES,
         part_of_view("dst"),
         same_count("src", "dst"),
         same_count_scaled("src", "dst"),
-        on(NPU, in_role("fp", "scaling")),
-        on("a2a3", acc_types(_ACC_STORE, _STORED_A2A3)),
-        on("a5", acc_types(_ACC_STORE, STORED_A5)),
-        on(NPU, out_of("acc", _acc_columns)),
+        in_role("fp", "scaling").on(NPU),
+        acc_types(_ACC_STORE, _STORED_A2A3).on("a2a3"),
+        acc_types(_ACC_STORE, STORED_A5).on("a5"),
+        _acc_columns.out_of("acc").on(NPU),
     ),
     notes=(
         "i32 to a float and f32 to i32 without a scale: PTOAS allows both, the code table neither",
@@ -263,12 +257,12 @@ STORE.row(
     types="i32 f32",
     pipe="FIX",
     rules=(
-        on(NPU, in_role("src", "acc")),
-        on(NPU, in_role("fp", "scaling")),
+        in_role("src", "acc").on(NPU),
+        in_role("fp", "scaling").on(NPU),
         *_STORE_RULES,
-        on("a2a3", acc_types("", _STORED_A2A3)),
-        on("a5", acc_types("", STORED_A5)),
-        on(NPU, out_of("acc", _acc_columns)),
+        acc_types("", _STORED_A2A3).on("a2a3"),
+        acc_types("", STORED_A5).on("a5"),
+        _acc_columns.out_of("acc").on(NPU),
     ),
     notes=(
         "pipe: event.hpp says FIX, the IR manual MTE3, the td leaves it unset",
@@ -300,25 +294,18 @@ def _grouped(case: Case) -> str | None:
     return f"the third tile is in {third}" if third else "there is no third tile"
 
 
+def _fp_is_tile(case: Case) -> bool:
+    return case.role("fp") == "vec"  # working space of a move that regroups MX exponents
+
+
+def _has_no_fp(case: Case) -> bool:
+    return case.op.operand("fp") is None  # scales and exponents have rules of their own
+
+
 @rule("PTO-T064", "expects dst to be ZZ with grpAxis")
 def _into_boxes(case: Case, dst: TileType) -> str | None:
     fits = "grpAxis" not in case.op.attrs or dst.layout.name == "ZZ"
     return None if fits else f"it is {dst.layout.name}"
-
-
-def _grouping(rule: Rule) -> Rule:
-    """Only where MX exponents are regrouped."""
-    return only_if(lambda case: case.role("fp") == "vec", rule)
-
-
-def _ungrouped(rule: Rule) -> Rule:
-    """Not where MX exponents are regrouped: the second tile is working space then."""
-    return only_if(lambda case: not regroups(case), rule)
-
-
-def _without_fp(rule: Rule) -> Rule:
-    """Not where a second tile is given: scales or exponents have rules of their own."""
-    return replace(rule, test=lambda c: rule.test(c) if c.op.operand("fp") is None else None)
 
 
 TMOV = MOVE.row(
@@ -336,35 +323,32 @@ TMOV = MOVE.row(
     " outs( $dst : types ) {}",
     traits=Traits(generic="preQuantScalar"),
     rules=(
-        on("a2a3", joined(f"{_FROM_MAT} vec->vec acc->mat acc->vec")),
-        on(
-            "a5",
-            joined(
-                f"{_FROM_MAT} mat->scale_left mat->scale_right vec->vec vec->mat acc->mat acc->vec",
-            ),
-        ),
-        on("a2a3", same_shape("src", "dst")),
-        on(NPU, _without_fp(out_of_place("src", unless=row_by_row, placed=False))),
-        on("a5", out_of("mat", one_shape)),
+        joined(f"{_FROM_MAT} vec->vec acc->mat acc->vec").on("a2a3"),
+        joined(
+            f"{_FROM_MAT} mat->scale_left mat->scale_right vec->vec vec->mat acc->mat acc->vec",
+        ).on("a5"),
+        same_shape("src", "dst").on("a2a3"),
+        out_of_place("src", unless=row_by_row, placed=False).only_if(_has_no_fp).on(NPU),
+        one_shape.out_of("mat").on("a5"),
         pairs_kept,
         pairs_turned,
-        on(NPU, out_of("vec", same_size)),
-        on("a2a3", carried({"left": CUBE_A2A3, "right": CUBE_A2A3, **_TABLES})),
-        on("a5", carried({"left": CUBE_A5, "right": CUBE_A5, **_TABLES_A5})),
-        on("a2a3", into("mat", acc_types(PLAIN_A2A3, SCALED_A2A3))),
-        on("a2a3", into("vec", acc_types(PLAIN_A5, SCALED_A2A3))),
-        on("a5", acc_types(PLAIN_A5, STORED_A5)),
+        same_size.out_of("vec").on(NPU),
+        carried({"left": CUBE_A2A3, "right": CUBE_A2A3, **_TABLES}).on("a2a3"),
+        carried({"left": CUBE_A5, "right": CUBE_A5, **_TABLES_A5}).on("a5"),
+        acc_types(PLAIN_A2A3, SCALED_A2A3).into("mat").on("a2a3"),
+        acc_types(PLAIN_A5, SCALED_A2A3).into("vec").on("a2a3"),
+        acc_types(PLAIN_A5, STORED_A5).on("a5"),
         acc_options,
         acc_to_vec,
         quant_forms,
-        on(NPU, _ungrouped(in_role("fp", "scaling"))),
+        in_role("fp", "scaling").only_if(lambda case: not regroups(case)).on(NPU),
         _grouped,
         _into_boxes,
-        on("cpu a5", regrouped),
-        on("a5", _grouping(apart("src", "fp", "dst", same=True))),
-        on(NPU, into("bias", _bias_row)),
-        on("a2a3", FRACTAL_512),
-        on("a2a3", keeps_layout),
+        regrouped.on("cpu a5"),
+        apart("src", "fp", "dst", same=True).only_if(_fp_is_tile).on("a5"),
+        _bias_row.into("bias").on(NPU),
+        FRACTAL_512.on("a2a3"),
+        keeps_layout.on("a2a3"),
     ),
     notes=(
         "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
@@ -385,13 +369,13 @@ MOVE.row(
     subject="src",
     types="i32 f32",
     rules=(
-        on("a2a3", joined("acc->mat")),
-        on("a5", joined("acc->mat acc->vec")),
-        on(NPU, in_role("fp", "scaling")),
-        current(on(NPU, in_layout("src", "NZ"))),
-        on("a2a3", acc_types("", SCALED_A2A3)),
-        on("a5", acc_types("", STORED_A5)),
-        on("a2a3", FRACTAL_512),
+        joined("acc->mat").on("a2a3"),
+        joined("acc->mat acc->vec").on("a5"),
+        in_role("fp", "scaling").on(NPU),
+        in_layout("src", "NZ").on(NPU).current,
+        acc_types("", SCALED_A2A3).on("a2a3"),
+        acc_types("", STORED_A5).on("a5"),
+        FRACTAL_512.on("a2a3"),
     ),
     notes="pipe: event.hpp says FIX, the td MTE1, the IR manual V",
     cite="pto-isa docs/isa/TMOV_FP.md",

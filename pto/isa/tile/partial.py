@@ -7,7 +7,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import read, reads, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import dims, dtype_in, on, rule, same_dtype, same_valid
+from pto.isa.rules.rule import dims, dtype_in, rule, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, library_types, results_apart, tile_family
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
@@ -49,7 +49,7 @@ PARTIAL = tile_family(
     "partial",
     "dst[i,j] = f(src0[i,j], src1[i,j]) where both are valid, else the one that is",
     operands=(read("src0"), read("src1"), write("dst")),
-    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _part_inside, on("a2a3", _part_whole)),
+    rules=(*VECTOR_UNIT, same_dtype("src0", "src1", "dst"), _part_inside, _part_whole.on("a2a3")),
     cost="add",
 )
 for _name, _sign, _formula, _body in (
@@ -86,14 +86,14 @@ PARTIAL_INDICES = tile_family(
         same_dtype("src0", "src1", "dst"),
         same_dtype("src0Idx", "src1Idx", "dstIdx"),
         dtype_in("dstIdx", "i16 u16 i32 u32"),
-        on("a2a3", _wide_index),
+        _wide_index.on("a2a3"),
         same_valid("src0Idx", "src0"),
         same_valid("src1Idx", "src1"),
         same_valid("dstIdx", "dst"),
         results_apart("dst", "dstIdx"),
         _part_inside,
-        on(NPU, _part_whole),
-        on(NPU, library_types("dst", "f16 f32")),
+        _part_whole.on(NPU),
+        library_types("dst", "f16 f32").on(NPU),
     ),
     cost="search",
 )

@@ -12,17 +12,13 @@ from pto.isa.rules.rule import (
     LIBRARY,
     Case,
     all_in,
-    at_level,
-    compiled,
     dtype_in,
-    on,
     row_major,
     rule,
     rule_of,
     same_dtype,
     same_shape,
     same_valid_rows,
-    warn,
 )
 from pto.isa.rules.tile import (
     NPU,
@@ -35,7 +31,7 @@ from pto.isa.rules.tile import (
 )
 
 # Only src and dst must be row-major: scales are often columns.
-_PLACES = (on(NPU, all_in("vec")), on(NPU, row_major("src", "dst")))
+_PLACES = (all_in("vec").on(NPU), row_major("src", "dst").on(NPU))
 _KINDS = ("INT8_SYM", "INT8_ASYM")
 _GROUPED_KINDS = ("MXFP8", "MXFP4_E2M1")
 
@@ -83,11 +79,11 @@ tile_family(
         dtype_in("dst", "i8 u8"),
         dtype_in("fp", "f32"),
         dtype_in("offset", "f32"),
-        warn(on("a2a3", _down_a_column("fp"))),  # April's programs have rows
-        warn(on("a2a3", _down_a_column("offset"))),
-        on("a2a3", same_shape("tmp", "src")),
-        on("a2a3", scratch_when("", lambda _: True)),
-        on("a2a3", at_level(2, _made_scratch)),
+        _down_a_column("fp").on("a2a3").as_warning,  # April's programs have rows
+        _down_a_column("offset").on("a2a3").as_warning,
+        same_shape("tmp", "src").on("a2a3"),
+        scratch_when("", lambda _: True).on("a2a3"),
+        _made_scratch.at_level(2).on("a2a3"),
     ),
     notes=(
         "The page divides by the scale and adds the offset after rounding; all code multiplies,"
@@ -121,7 +117,7 @@ tile_family(
         dtype_in("dst", "f32"),
         dtype_in("scale", "f32"),
         dtype_in("offset", "f32"),
-        on("a5", same_valid_rows("scale", "offset", "dst")),
+        same_valid_rows("scale", "offset", "dst").on("a5"),
     ),
     notes="scale multiplies here and in tquant, so one scale tile cannot serve both.",
     example="pto.tdequant ins(%src, %scale, %offset : !pto.tile_buf<vec, 16x64xi8>,"
@@ -201,14 +197,14 @@ tile_family(
         dtype_pairs("src", "dst", {"a5": _MX_PAIRS}),
         _mx_kind,
         dtype_in("exp", "u8 e8m0"),
-        compiled(dtype_in("exp_zz", "u8")),
+        dtype_in("exp_zz", "u8").compiled,
         _mx_groups,
         _mx_interleave,
-        on("a5", _no_second_order),
-        *(compiled(same_dtype("src", name)) for name in ("max", "scaling")),
-        compiled(mx_shapes),
-        compiled(apart("src", "dst", "exp", "max", "scaling", "exp_zz")),
-        compiled(results_apart("dst", "exp", "max", "scaling", "exp_zz")),
+        _no_second_order.on("a5"),
+        *(same_dtype("src", name).compiled for name in ("max", "scaling")),
+        mx_shapes.compiled,
+        apart("src", "dst", "exp", "max", "scaling", "exp_zz").compiled,
+        results_apart("dst", "exp", "max", "scaling", "exp_zz").compiled,
     ),
     notes=(
         "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",

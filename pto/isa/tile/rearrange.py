@@ -8,7 +8,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
 from pto.isa.row.instr import Attr, PipeBy, Result, index, read, reads, write
 from pto.isa.row.traits import RegionRule, Traits
-from pto.isa.rules.paths import into, item_size, joined, same_role, same_size, same_type
+from pto.isa.rules.paths import item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
     LIBRARY,
     Case,
@@ -16,7 +16,6 @@ from pto.isa.rules.rule import (
     dtype_in,
     in_layout,
     in_role,
-    on,
     row_major,
     rule,
     rule_of,
@@ -66,10 +65,10 @@ FILLPAD = tile_family(
     rules=(
         same_size,
         item_size,
-        on(NPU, joined("vec->vec mat->mat")),
-        on(NPU, into("vec", row_major("src", "dst"))),
-        on(NPU, into("mat", in_layout("dst", "NZ"))),
-        on(NPU, _has_pad),
+        joined("vec->vec mat->mat").on(NPU),
+        row_major("src", "dst").into("vec").on(NPU),
+        in_layout("dst", "NZ").into("mat").on(NPU),
+        _has_pad.on(NPU),
     ),
     cost="rearrange",
     traits=Traits(region=RegionRule.WHOLE, fenced_row=("a2a3",)),  # TFillPad.hpp, PadRightSingleRow
@@ -83,9 +82,9 @@ FILLPAD.row(
     attrs=Attr("padValue", "pad_value", meaning="of dst in mat: what the rest becomes"),
     rules=(
         _holds("dst", "src"),
-        on(NPU, into("mat", same_type("src", "dst"))),
-        on(NPU, into("vec", _AS_LARGE)),
-        on(NPU, out_of_place("src", unless=same_form)),
+        same_type("src", "dst").into("mat").on(NPU),
+        _AS_LARGE.into("vec").on(NPU),
+        out_of_place("src", unless=same_form).on(NPU),
     ),
     notes=(_EXTENT, "a dst that is larger than src is the newer spelling of tfillpad_expand"),
     phases={"a2a3": "dst@vec: V[S]"},
@@ -95,7 +94,7 @@ FILLPAD.row(
     "tfillpad_expand",
     "as tfillpad, into a dst that may be larger than src",
     body=rearrange.FILL_PAD,
-    rules=(_holds("dst", "src"), on(NPU, out_of_place("src", unless=same_form))),
+    rules=(_holds("dst", "src"), out_of_place("src", unless=same_form).on(NPU)),
     notes=_EXTENT,
     cxx="TFILLPAD_EXPAND dst src | TFILLPAD<TFillPadMode=Expand> dst src",
 )
@@ -177,10 +176,10 @@ TRANSPOSE = tile_family(
     rules=(
         same_dtype("src", "tmp", "dst"),
         item_size,
-        on(NPU, in_role("src", "vec")),
-        on("a2a3", row_major("src")),
-        on("a5", _whole_blocks),
-        on(NPU, out_of_place("src")),
+        in_role("src", "vec").on(NPU),
+        row_major("src").on("a2a3"),
+        _whole_blocks.on("a5"),
+        out_of_place("src").on(NPU),
         _holds_transposed,
     ),
     cost="rearrange",
@@ -234,7 +233,7 @@ CONCAT.row(
     rules=(
         same_valid_rows("src0", "src1", "dst"),
         _columns_fit,
-        on(NPU, out_of_place("src0", "src1", unless=_in_its_row)),
+        out_of_place("src0", "src1", unless=_in_its_row).on(NPU),
     ),
     phases={"a2a3": "src0!32: V(src0->dst) V>S MTE2>S S(src1->dst)"},
 )

@@ -15,9 +15,7 @@ from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     all_in,
-    compiled,
     in_layout,
-    on,
     row_major,
     rule,
     rule_of,
@@ -81,17 +79,17 @@ def _index_type(case: Case, sentence: str, allowed: Callable[[Case, t.Scalar], s
 # ---- rows
 
 _ROWS = (
-    on(NPU, all_in("vec")),
-    on(NPU, row_major("src")),
-    on(NPU, in_layout("dst", "ND", "DN")),
-    on(NPU, _column_vector("dst")),
-    on(NPU, compiled(one_valid("dst", "column", idle=True))),
+    all_in("vec").on(NPU),
+    row_major("src").on(NPU),
+    in_layout("dst", "ND", "DN").on(NPU),
+    _column_vector("dst").on(NPU),
+    one_valid("dst", "column", idle=True).compiled.on(NPU),
     same_valid_rows("src", "dst"),
     not_empty("src", unless="dst"),
-    on("a2a3", same_dtype("src", "tmp")),
-    on(NPU, out_of_place("src")),
-    on("a2a3", out_of_place("tmp")),
-    on("a2a3", out_of_place("src", dst="tmp")),  # holds the first results while src is read
+    same_dtype("src", "tmp").on("a2a3"),
+    out_of_place("src").on(NPU),
+    out_of_place("tmp").on("a2a3"),
+    out_of_place("src", dst="tmp").on("a2a3"),  # holds the first results while src is read
 )
 
 ROWS = tile_family(
@@ -114,7 +112,7 @@ ROWS.row(
     cpu="i16 i32 f16 bf16 f32",
     a2a3=_INT_FLOAT,
     a5="i16 i32 i64 u64 f16 f32",
-    rules=(on(NPU, same_dtype("src", "dst")), dtype_pairs("src", "dst", {"cpu": _CPU_SUMS})),
+    rules=(same_dtype("src", "dst").on(NPU), dtype_pairs("src", "dst", {"cpu": _CPU_SUMS})),
     example=_TO_COLUMN.format("trowsum", "f32"),
     phases={"a2a3": "V[S]"},
     cxx="TROWSUM dst/src src tmp?",  # of the C++ simulator
@@ -190,10 +188,10 @@ ROW_INDICES = tile_family(
     rules=(
         *_ROWS,
         results_apart("dstVal", "dst"),
-        on(NPU, in_layout("dstVal", "ND", "DN")),
-        on(NPU, _column_vector("dstVal")),
-        on(NPU, one_valid("dst", "column")),
-        on(NPU, one_valid("dstVal", "column")),
+        in_layout("dstVal", "ND", "DN").on(NPU),
+        _column_vector("dstVal").on(NPU),
+        one_valid("dst", "column").on(NPU),
+        one_valid("dstVal", "column").on(NPU),
         same_valid_rows("dstVal", "dst"),
         same_dtype("src", "dstVal"),
         _index_type(
@@ -201,8 +199,8 @@ ROW_INDICES = tile_family(
             " a2a3)",
             _row_index_types,
         ),
-        on("a2a3", scratch_holds("the stages of the search", _row_stages)),
-        on("a2a3", row_major("tmp")),
+        scratch_holds("the stages of the search", _row_stages).on("a2a3"),
+        row_major("tmp").on("a2a3"),
     ),
     cost="search",
     traits=Traits(region=RegionRule.COLUMN),
@@ -257,7 +255,7 @@ COLUMNS = tile_family(
         *VECTOR_UNIT,
         same_dtype("src", "dst"),
         same_valid_cols("src", "dst"),
-        on("a5", not_empty("src", unless="dst")),  # a2a3 returns at once
+        not_empty("src", unless="dst").on("a5"),  # a2a3 returns at once
     ),
     cost="column_fold",
     traits=Traits(region=RegionRule.ROW),
@@ -354,18 +352,18 @@ COLUMN_INDICES = tile_family(
     operands=ROW_INDICES.operands,
     subject="src",
     rules=(
-        on(NPU, all_in("vec")),
-        on(NPU, in_layout("src", "ND", "DN")),
-        on(NPU, row_major("dstVal", "dst")),
+        all_in("vec").on(NPU),
+        in_layout("src", "ND", "DN").on(NPU),
+        row_major("dstVal", "dst").on(NPU),
         results_apart("dstVal", "dst"),
-        on(NPU, one_valid("dstVal", "row")),
-        on(NPU, one_valid("dst", "row")),
+        one_valid("dstVal", "row").on(NPU),
+        one_valid("dst", "row").on(NPU),
         same_valid_cols("src", "dstVal", "dst"),
         not_empty("src"),
         same_dtype("src", "dstVal"),
-        on("a2a3", same_dtype("src", "tmp")),
-        on("a2a3", out_of_place("src", dst="tmp")),  # is cleared before src is read
-        on("a2a3", _search_columns),
+        same_dtype("src", "tmp").on("a2a3"),
+        out_of_place("src", dst="tmp").on("a2a3"),  # is cleared before src is read
+        _search_columns.on("a2a3"),
         _index_type(
             "expects dst to hold 32-bit integers, beside values integers as wide as src's 16 or"
             " 32 bits",

@@ -21,12 +21,10 @@ from pto.isa.rules.rule import (
     all_in,
     dims,
     dtype_in,
-    on,
     row_major,
     rule,
     same_dtype,
     same_valid_rows,
-    warn,
 )
 from pto.isa.rules.scratch import like, when
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, scratch_holds, scratch_when, tile_family
@@ -90,9 +88,9 @@ tile_family(
     npu="f16 f32",
     rules=(
         _index_row,
-        warn(_room_for_records),
-        on(NPU, scratch_holds("the row, or the last block of a long one", _tail_bytes)),
-        on(NPU, scratch_when(" where blocks may be short", _short_blocks)),
+        _room_for_records.as_warning,
+        scratch_holds("the row, or the last block of a long one", _tail_bytes).on(NPU),
+        scratch_when(" where blocks may be short", _short_blocks).on(NPU),
     ),
     example="pto.tsort32 ins(%src, %idx : !pto.tile_buf<vec, 1x32xf32>,"
     " !pto.tile_buf<vec, 1x32xui32>) outs(%dst : !pto.tile_buf<vec, 1x64xf32>)",
@@ -194,7 +192,7 @@ tile_family(
         _merge_row,
         _merge_type,
         _run_length,
-        on(NPU, _run_groups),
+        _run_groups.on(NPU),
         _merge_width,
         scratch_holds("the merged list", _merged_bytes),
         scratch_when(" for lists", _is_merge_of_lists),
@@ -289,15 +287,15 @@ tile_family(
     ),
     subject="src",
     rules=(
-        on(NPU, all_in("vec")),
-        on(NPU, row_major("src", "dst")),
+        all_in("vec").on(NPU),
+        row_major("src", "dst").on(NPU),
         dtype_in("idx", "u8"),
         dtype_in("dst", "u32"),
         same_valid_rows("src", "dst"),
         _counted_byte,
         _filter_shape,
         _one_byte,
-        on("a5", _byte_given),
+        _byte_given.on("a5"),
         _bins,
     ),
     cost="rearrange",

@@ -9,7 +9,7 @@ from pto.isa.meaning.vector import predicate, unaligned
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Instr, Result, read, write
 from pto.isa.row.traits import Traits, operators
-from pto.isa.rules.rule import Case, on, rule, rule_of
+from pto.isa.rules.rule import Case, rule, rule_of
 from pto.isa.rules.vector import (
     MOVED_BASE,
     mask_is,
@@ -231,8 +231,8 @@ _STORE_DIST = Attr(
 )
 _IMMEDIATE = (
     _constant_offset,
-    on("a2a3", _immediate_range(255)),
-    on("a5", _immediate_range(1023)),
+    _immediate_range(255).on("a2a3"),
+    _immediate_range(1023).on("a5"),
 )
 _UNITS = (
     "offset counts what dist reads or writes, 32 bytes (DS too) or 16; in the edition of April"
