@@ -144,7 +144,7 @@ class Writer:
             {"ptr": pointer, "shape": [high, wide], "strides": [wide, self.number(1)]},
             results=[typed(whole)],
         )
-        sides = "x".join("?" if (n := operation.constant(v)) is None else str(n) for v in part)
+        sides = "x".join("?" if (n := v.number) is None else str(n) for v in part)
         cut = self.b.append(
             row_of("pto.partition_view"),
             {"source": made.results[0], "offsets": list(at), "sizes": list(part)},

@@ -12,7 +12,6 @@ from pto.isa import table
 from pto.isa.row.attributes import Str
 from pto.isa.rules.rule import Case
 from pto.target.profile import choose
-from pto.verify.operation import constant
 
 HERE = Path(__file__).parent / "pto"
 
@@ -37,7 +36,7 @@ def broken_rules() -> set[tuple[str, str]]:
         for op in module.walk():
             if op.row is None:
                 continue
-            case = Case(op, op.row, profile, constant)
+            case = Case(op, op.row, profile)
             for rule in op.row.rules:
                 if rule.profiles and profile.name not in rule.profiles:
                     continue

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, Loc, Note, Severity
-from pto.isa.row.attributes import Attribute, Enum, integer
+from pto.isa.row.attributes import Attribute, Bool, Enum, Int, integer
 from pto.isa.row.traits import NONE, Control, Traits
 from pto.isa.row.types import Type
 
@@ -100,6 +100,17 @@ class Value:
         maker = self.maker
         constant = maker is not None and maker.traits.constant
         return integer(maker.attrs, "value") if maker and constant else None
+
+    @property
+    def number(self) -> int | None:
+        """The number of an integer constant, also through casts that keep it; else None."""
+        maker = self.maker
+        while maker is not None and maker.traits.same_number:
+            maker = maker.operands[0].maker
+        if maker is None or not maker.traits.constant:
+            return None
+        number = maker.attrs.get("value")
+        return int(number.value) if isinstance(number, Int | Bool) else None
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"

@@ -17,7 +17,6 @@ from pto.isa.row.pipe_of import pipe_of
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
 from pto.verify.functions import is_defined, name_of
-from pto.verify.operation import constant
 
 _DYNAMIC = -1  # an id from an operand
 
@@ -151,7 +150,7 @@ def _read(function: Operation, profile: Profile) -> _Text:
     for op in function.walk():
         if op is function or op.row is None:
             continue
-        case = Case(op, op.row, profile, constant)
+        case = Case(op, op.row, profile)
         if op.row.order is not None and op.row.order.is_fence:
             text.fences.append(_fence(op, case, len(text.work)))
         elif op.regions or _is_work(op, case):

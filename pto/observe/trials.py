@@ -32,7 +32,6 @@ from pto.run.machine.agents import DEADLOCK
 from pto.run.watch.outline import needs_registers
 from pto.run.watch.paths import Outcome, Paths, extents_of
 from pto.verify.functions import SIMT_ENTRY, entries, is_defined, name_of, signature_of
-from pto.verify.operation import constant
 from pto.verify.program import target_of
 
 _ROOM = 1 << 20  # elements of an argument of unknown size
@@ -219,7 +218,7 @@ class _TrialSearch:
     def _constants(self, concerns: Callable[[Behind], bool]) -> set[int] | None:
         """Constants at the sites that concern something; None if there is no such site."""
         sites = [behind for behind in self._behind.values() if concerns(behind)]
-        found = (constant(v) for behind in sites for v in behind.values())
+        found = (v.number for behind in sites for v in behind.values())
         near = {int(c) for c in found if isinstance(c, int) and abs(c) <= _LARGEST}
         return near if sites else None
 

@@ -22,7 +22,6 @@ from pto.target.devices import DeviceSpec
 from pto.target.facts import Profile
 from pto.target.profile import device, smallest
 from pto.verify.functions import first_order, name_of
-from pto.verify.operation import constant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +70,7 @@ def scaled(function: Operation) -> dict[Value, Value]:
 def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:
     """Operations that use local memory with an address or size that is no constant."""
     for op in function.walk():
-        if any(constant(v) is None for v in _addresses(op)):
+        if any(v.number is None for v in _addresses(op)):
             yield op
         if _is_raw_pointer(op) and op.operands[0] not in times.names:
             yield op
@@ -108,7 +107,7 @@ def _made(op: Operation) -> Iterator[LocalBuffer]:
 
 def _handle(op: Operation, address: Value | None) -> Iterator[LocalBuffer]:
     value = op.results[0]
-    at = None if address is None else constant(address)
+    at = None if address is None else address.number
     if address is not None and at is None:
         return
     name, type = f"%{value.name}", value.type
@@ -131,7 +130,7 @@ def _memref_bytes(op: Operation, type: t.MemRef) -> int:
         number = extent
         if number is None:
             value = next(given, None)
-            number = None if value is None else constant(value)
+            number = None if value is None else value.number
         if number is None or number < 0:
             raise fail(
                 "PTO-M123",

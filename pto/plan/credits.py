@@ -16,7 +16,6 @@ from pto.isa.row.order import OfFlag, SetFlag
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 Keys = dict[Operation, tuple[Flag, int]]  # by operation
 _ENDLESS = -(1 << 30)
@@ -60,7 +59,7 @@ def _key(op: Operation, profile: Profile) -> tuple[Flag, int]:
     """The flag of an operation, and its credit."""
     if op.row is None:
         raise RuntimeError("no flag")
-    flag = flag_of(Case(op, op.row, profile, constant))
+    flag = flag_of(Case(op, op.row, profile))
     step = 1 if isinstance(op.row.order, SetFlag) else -1
     return key_of(flag, profile.sync.flag_identity), step
 

@@ -17,7 +17,6 @@ from pto.isa.row.order import Acquire, OfBuffer, OfFlag, SetFlag
 from pto.isa.row.pipe_of import inner_flags, pipe_of
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 BUFFER = "buffer id"
 Span = tuple[int, int]  # of operations in the order of the text, both included
@@ -74,7 +73,7 @@ def occupancy(function: Operation, profile: Profile) -> Occupancy:
     for at, op in enumerate(ops):
         if op.row is None:
             continue
-        case = Case(op, op.row, profile, constant)
+        case = Case(op, op.row, profile)
         order = op.row.order
         if isinstance(order, OfFlag):
             flag = flag_of(case)

@@ -28,7 +28,6 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 Ints = npt.NDArray[np.int64]
 MOST: Final = 1 << 16  # iterations of a loop nest that are evaluated
@@ -174,7 +173,7 @@ class Iterations:
         return found
 
     def _evaluated(self, value: Value) -> Number:
-        op, known = value.maker, constant(value)
+        op, known = value.maker, value.number
         if known is not None:
             return known
         if op is None:
@@ -200,7 +199,7 @@ class Iterations:
             return self.value(op.operands[0])
         if wide and traits.signed is not False and traits.operator in _QUICK:
             return over(_QUICK[traits.operator], *map(self.value, op.operands))
-        return self._computed(op, Case(op, op.row, self._profile, constant), body)
+        return self._computed(op, Case(op, op.row, self._profile), body)
 
     def _counter(self, value: Value) -> Number:
         """The value of a loop counter, from its space; any other block argument is unknown."""

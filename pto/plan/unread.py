@@ -16,7 +16,6 @@ from pto.core.errors import Diagnostic
 from pto.ir.graph import Operation, Value
 from pto.isa.row import types as t
 from pto.plan.stores import is_name, tile_of
-from pto.verify.operation import constant
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ def _note(op: Operation, tiles: dict[Value, _Tile]) -> bool:
         return False
     if row.traits.allocates and len(op.results) == 1 and isinstance(op.results[0].type, t.TileBuf):
         place = op.group(row.traits.allocates)
-        start = constant(place[0]) if place else None
+        start = place[0].number if place else None
         tiles[op.results[0]] = _Tile(op.results[0], start=start)
         return not place or start is not None
     if any(_is_local(v) for v in (*op.operands, *op.results)):

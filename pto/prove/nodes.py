@@ -33,7 +33,6 @@ from pto.isa.rules.rule import Case
 from pto.plan.sync.effects import NUMBER, SyncWork
 from pto.plan.sync.tree import CallNode, Node, TreeReader
 from pto.verify import pipes
-from pto.verify.operation import constant
 
 
 class Undecided(Exception):
@@ -110,13 +109,13 @@ class OrderReader(TreeReader):
         elif isinstance(order, OpenQueue):
             self._open(op)
         elif op.row is not None and isinstance(order, WriteBack):
-            word = Case(op, op.row, self.effects.profile, constant).word(order.how)
+            word = Case(op, op.row, self.effects.profile).word(order.how)
             if not op.group(order.place) or word == order.all:
                 yield CacheNode(op)
         elif op.row is not None and isinstance(order, CoreBarrier):
             if op.operands:
                 raise Undecided(op, "it counts the cores that take part")
-            kind = Case(op, op.row, self.effects.profile, constant).word(order.kind) or "mix"
+            kind = Case(op, op.row, self.effects.profile).word(order.kind) or "mix"
             yield MeetNode(op, kind)
         elif isinstance(order, Acquire | Release):
             raise Undecided(op, "buffer ids are not followed")
@@ -129,10 +128,10 @@ class OrderReader(TreeReader):
     def _flag(self, op: Operation, order: OfFlag) -> SignalNode:
         assert op.row is not None
         profile = self.effects.profile
-        number = constant(op.operands[0]) if op.operands else None
+        number = op.operands[0].number if op.operands else None
         if op.operands and number is None:
             raise Undecided(op, "its event id is not a constant")
-        flag = flag_of(Case(op, op.row, profile, constant), number)
+        flag = flag_of(Case(op, op.row, profile), number)
         is_set = isinstance(order, SetFlag)
         pipe = NUMBER.get(flag.src if is_set else flag.dst)
         if pipe is None:

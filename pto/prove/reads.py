@@ -35,7 +35,6 @@ from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
 from pto.prove.regions import stated_region
 from pto.prove.values import Guards, LaunchSymbols, Values, is_integer
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 _STEPS: Final = 40_000  # operations of one walk
 _LOST: Final = "another tile on the same bytes may be written between"
@@ -223,9 +222,7 @@ class _ReadWalk(FlowWalk[WrittenPart]):
         assert maker.row is not None
         parent = self._part(op, maker.operands[0])
         row, col = (self.values.number(v) for v in maker.group("offsets"))
-        sizes = zip(
-            tile.valid, sizes_of(Case(maker, maker.row, self._profile, constant)), strict=True
-        )
+        sizes = zip(tile.valid, sizes_of(Case(maker, maker.row, self._profile)), strict=True)
         height, width = (number(size if valid is None else valid) for valid, size in sizes)
         rows, cols = stated_region(maker, self.values, (height, width))
         return replace(parent, row=parent.row + row, col=parent.col + col, rows=rows, cols=cols)

@@ -33,7 +33,6 @@ from pto.prove.number import (
     product,
     quotient,
 )
-from pto.verify.operation import constant
 
 _SUB_BLOCKS: Final = 2  # agents of vector code beside a cube, at most
 _DEEPEST: Final = 400  # operations from which one value is computed
@@ -123,7 +122,7 @@ class Values:
         return op.name, attrs, str(value.type), *map(self.number, op.operands)
 
     def _evaluated(self, value: Value) -> Number:
-        known = constant(value)
+        known = value.number
         if known is not None:
             return number(known)
         op = value.maker
@@ -164,7 +163,7 @@ class Values:
         return work(*map(self.number, given))
 
     def _of_view(self, op: Operation) -> Number | None:
-        window, at = self.window(op.operands[0]), constant(op.operands[1])
+        window, at = self.window(op.operands[0]), op.operands[1].number
         if at is None or not 0 <= at < len(window.axes):
             return None
         axis = window.axes[at]

@@ -8,7 +8,6 @@ from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.row.attributes import Enum
 from pto.isa.row.types import TileBuf
 from pto.isa.rules.global_memory import line_axis
-from pto.verify.operation import constant
 
 
 def state_columns(function: Operation) -> None:
@@ -26,7 +25,7 @@ def state_columns(function: Operation) -> None:
 
 
 def _is_turned(op: Operation) -> bool:
-    return [constant(v) == 1 for v in op.group("strides")[-2:]] == [True, False]
+    return [v.number == 1 for v in op.group("strides")[-2:]] == [True, False]
 
 
 def _by_columns(op: Operation) -> bool:

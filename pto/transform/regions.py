@@ -7,7 +7,6 @@ from dataclasses import replace
 from pto.ir.graph import Operation
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
 from pto.isa.row.types import TileBuf
-from pto.verify.operation import constant
 
 _NAMES = ("valid_row", "valid_col")
 
@@ -31,7 +30,7 @@ def _state(op: Operation) -> None:
     result = op.results[0]
     type = result.type
     given = [op.operand(name) for name in _NAMES]
-    numbers = [None if v is None else constant(v) for v in given]
+    numbers = [None if v is None else v.number for v in given]
     if not isinstance(type, TileBuf) or numbers == [None, None]:
         return
     rows, cols = (

@@ -16,7 +16,6 @@ from pto.isa.rules.rule import Case
 from pto.isa.rules.scratch import planned
 from pto.target.facts import Profile
 from pto.verify.functions import first_order, is_defined
-from pto.verify.operation import constant
 
 _NAME = "tmp"
 
@@ -53,7 +52,7 @@ def _complete(op: Operation, operand: Operand, profile: Profile, builder: Builde
         type = _retyped(given.type, operand.element)
         parts = (BITCAST, {"src": given}, f"{given.name}_seen")
     else:
-        type = planned(Case(op, row, profile, constant), operand)
+        type = planned(Case(op, row, profile), operand)
         parts = (ALLOC_TILE, None, _NAME)
     if type is not None:
         made = builder.make(*parts[:2], results=[type], names=[parts[2]], where=op.loc)

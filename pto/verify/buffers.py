@@ -15,7 +15,7 @@ from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
 from pto.target.profile import smallest
-from pto.verify.operation import PLACED, constant
+from pto.verify.operation import PLACED
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _placed(function: Operation) -> Iterator[PlacedTile]:
     times = timeline(function, [value for _, value, _ in allocs])
     for op, value, tile in allocs:
         address, alive = op.operand("addr"), times.of(value)
-        start = None if address is None else constant(address)
+        start = None if address is None else address.number
         if start is not None:
             end = start + tile.nbytes
             yield PlacedTile(op, tile, tile.space.value, start, end, alive)
@@ -129,7 +129,7 @@ def _aligned(function: Operation, profile: Profile) -> Iterator[Diagnostic]:
     base = profile.alignment.base
     for op in function.walk():
         address = op.operand("addr") if op.row in _PLACING else None
-        start = None if address is None else constant(address)
+        start = None if address is None else address.number
         if start is not None and start % base:
             message = (
                 f"tile address {start:#x} is not a multiple of {base} bytes, as {profile} requires"

@@ -16,7 +16,6 @@ from pto.isa.row.order import Barrier, OfFlag, SetFlag, WaitFlag
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 Key = tuple[str, Flag]  # the side, and the flag as the profile knows it
 _CHOSEN = -1  # the id of a flag given by an operand: matches any
@@ -56,7 +55,7 @@ def _flags(
 ) -> Iterator[tuple[Key, Operation]]:
     for op in function.walk():
         if op.row is not None and isinstance(op.order, kind):
-            case = Case(op, op.row, profile, constant)
+            case = Case(op, op.row, profile)
             flag = flag_of(case, _CHOSEN if op.operands else None)
             if flag.src != flag.dst:  # equal pipes are an error of the row
                 yield (op.side() or "", key_of(flag, profile.sync.flag_identity)), op

@@ -14,7 +14,6 @@ from pto.isa.row.attributes import OfType
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Scalar, Type, Vector
 from pto.isa.simt.launch import SIMT_SECTION
-from pto.verify.operation import constant
 
 PERSISTENT = "pto.persistent"
 _CODE = "PTO-S143"
@@ -32,7 +31,7 @@ def check(function: Operation) -> Iterator[Diagnostic]:
 def _array(function: Operation, op: Operation) -> Iterator[Diagnostic]:
     if not any(mark in function.attrs for mark in _KERNEL):
         yield op.finding(_CODE, "makes an array that outlives a section: only a kernel may")
-    length, size = constant(op.operands[0]), _bytes(_element(op))
+    length, size = op.operands[0].number, _bytes(_element(op))
     room = None if length is None else length * size
     sizes = {tuple(section.attrs.get(f"dim{d}") for d in "XYZ") for section in _sections(function)}
     uses = list(_uses(function, op.results[0], 0))
@@ -68,7 +67,7 @@ def _uses(
         if op.body is not OWN_ELEMENT:
             yield op, at
             continue
-        index = constant(op.operands[1])
+        index = op.operands[1].number
         known = at is not None and index is not None
         there = (at or 0) + (index or 0) * _bytes(_element(op)) if known else None
         yield from _uses(function, op.results[0], there)

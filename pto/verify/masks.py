@@ -13,7 +13,6 @@ from pto.ir.graph import Module, Operation, Value
 from pto.isa.meaning.tile.compare import PACKING
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 
 def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
@@ -24,7 +23,7 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
             if row is None:
                 continue
             name, bits_of = PACKING.get(id(row.body), ("", None))
-            bits = bits_of(Case(op, row, profile, constant)) if bits_of else None
+            bits = bits_of(Case(op, row, profile)) if bits_of else None
             for operand in row.operands:
                 for value in op.group(operand.name):
                     if operand.role != "in":

@@ -9,10 +9,9 @@ from pto.ir.graph import Module, Operation, Value
 from pto.ir.infer import INFERRED
 from pto.ir.text.types import type_text
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import KINDS
-from pto.isa.rules.rule import Case, ValueLike
+from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
 from pto.target.profile import check_feature, check_tile
 
@@ -30,7 +29,7 @@ def check(
         row = op.row
         if row is None or legal.knows(op, row):
             continue
-        case = Case(op, row, profile, constant)
+        case = Case(op, row, profile)
         found = [*_kinds(op, row), *_attributes(op, row)]
         if not found:  # rules assume operands of the right kind
             found = [*_profile(case), *_rules(case, level), *_scratch(case, level)]
@@ -65,7 +64,7 @@ class _Legal:
 
     def _key(self, op: Operation, row: Instr) -> tuple[object, ...]:
         values = op.operands
-        numbers = [constant(v) for v in values] if id(row) in self._numbered else ()
+        numbers = [v.number for v in values] if id(row) in self._numbered else ()
         attrs = [(name, id(value)) for name, value in op.attrs.items()] if op.attrs else ()
         types = [id(v.type) for v in values], [id(v.type) for v in op.results]
         return (id(row), op.segments, *types[0], None, *types[1], *attrs, *numbers)
@@ -202,17 +201,6 @@ def _rules(case: Case, level: int | None) -> list[Diagnostic]:
             message = f"'{case.op.name}' op {rule.sentence}: {actual}"
             out.append(Diagnostic(rule.code, message, severity=rule.severity, help=rule.help))
     return out
-
-
-def constant(value: ValueLike) -> int | None:
-    """The number of a value that is an arith.constant, possibly through casts; else None."""
-    owner = getattr(value, "owner", None)
-    while isinstance(owner, Operation) and owner.traits.same_number:
-        owner = owner.operands[0].owner
-    if not isinstance(owner, Operation) or not owner.traits.constant:
-        return None
-    number = owner.attrs.get("value")
-    return int(number.value) if isinstance(number, Int | Bool) else None
 
 
 def _softened(finding: Diagnostic) -> Diagnostic:

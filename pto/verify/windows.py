@@ -16,7 +16,6 @@ from pto.isa.row.pipe_of import pipe_of
 from pto.isa.row.types import TileBuf
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 _BY_ELEMENT = ("none", "S")  # pipes that touch no byte, or one element at a time
 
@@ -39,7 +38,7 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
             if start is None or start.op is None or start.nbytes % base == 0:
                 continue
             row = op.row
-            pipe = "none" if row is None else pipe_of(Case(op, row, profile, constant))
+            pipe = "none" if row is None else pipe_of(Case(op, row, profile))
             if pipe not in _BY_ELEMENT:
                 starts[value] = start._replace(op=None)  # reported once
                 yield _finding(op, pipe, start, base, profile)
@@ -77,7 +76,7 @@ def _along(offsets: list[Value], axis: int) -> list[Value | None]:
 
 
 def _number(value: Value | None) -> int | None:
-    return None if value is None else constant(value)
+    return None if value is None else value.number
 
 
 def _finding(op: Operation, pipe: str, start: _Start, base: int, profile: Profile) -> Diagnostic:

@@ -9,7 +9,6 @@ from pto.isa.row.phases import InnerFlag, PhaseForm, PipeAccess, forms
 from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.target import profile as profile_named
-from pto.verify.operation import constant
 
 _SOURCE = """
 !m = !pto.partition_tensor_view<64x32xf32>
@@ -31,7 +30,7 @@ def case_of(text: str, profile: str) -> Case:
     module = parse(_SOURCE.replace('"OP"', text))
     (op,) = [op for op in module.walk() if op.row and op.row.family.section in ("tile", "comm")]
     assert op.row is not None
-    return Case(op, op.row, profile_named(profile), constant)
+    return Case(op, op.row, profile_named(profile))
 
 
 def test_a_form_is_read_and_shown_as_it_is_written():

@@ -21,7 +21,6 @@ from pto.isa.row.phases import InnerFlag, PipeAccess
 from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.target import profile as profile_named
-from pto.verify.operation import constant
 from tests.known import pipes_headers as headers
 from tests.known import pipes_ptoas as ptoas
 from tests.known.pipes_headers import Fact
@@ -117,7 +116,7 @@ def made(name: str, profile: str, when: dict[str, str | bool], named: str = "") 
             word = str(when[attr.name])
             attrs[attr.name] = Str(word) if attr.kind == "str" else Enum(attr.kind, word)
     op: Any = Op(row, attrs, groups)
-    return Case(op, row, profile_named(profile), constant)
+    return Case(op, row, profile_named(profile))
 
 
 def is_memory(row: Instr, name: str) -> bool:
@@ -261,7 +260,7 @@ def test_scales_of_mx_products_are_loaded_as_their_operands_are():
     }}"""
     (op,) = (op for op in parse(text).walk() if op.name == "pto.tmov")
     assert op.row is not None
-    assert pipe_of(Case(op, op.row, profile_named("a5"), constant)) == "MTE1"
+    assert pipe_of(Case(op, op.row, profile_named("a5"))) == "MTE1"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +283,7 @@ def test_a_popped_slot_is_loaded_where_it_is_in_global_memory(profile: str, init
     }}"""
     (op,) = (op for op in parse(text).walk() if op.name == "pto.tpop")
     assert op.row is not None
-    assert pipe_of(Case(op, op.row, profile_named(profile), constant)) == pipe
+    assert pipe_of(Case(op, op.row, profile_named(profile))) == pipe
 
 
 def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
@@ -292,7 +291,7 @@ def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
     case = made("tfillpad", "a2a3", {"src@": "mat", "dst@": "mat"})
     other = replace(case.profile, sync=replace(case.profile.sync, l1_fill="MTE1"))
     assert pipe_of(case) == "MTE2"
-    assert pipe_of(Case(case.op, case.row, other, constant)) == "MTE1"
+    assert pipe_of(Case(case.op, case.row, other)) == "MTE1"
 
 
 # ---- PTOAS

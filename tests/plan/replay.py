@@ -15,7 +15,6 @@ from typing import NamedTuple
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum
-from pto.verify.operation import constant
 from tests.known import pipes_headers as facts
 
 _ONE_PIPE = {name: pipe for pipe, names in facts.ONE_PIPE.items() for name in names.split()}
@@ -180,7 +179,7 @@ def _place(value: Value) -> Place | None:
     if isinstance(value.type, t.TileBuf):
         maker = value.maker
         assert maker is not None, "tiles of these programs are allocated"
-        address = constant(maker.operands[0])
+        address = maker.operands[0].number
         assert address is not None, "with an address"
         return Place("ub", address, address + value.type.tile.nbytes)
     if not isinstance(value.type, t.View):

@@ -20,7 +20,6 @@ from pto.isa.row.attributes import Attribute, Bool, Enum, Str
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.rules.paths import PAIRS
 from pto.isa.tile.extract import WINDOW
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
@@ -251,7 +250,7 @@ def _packed(writer: Writer, op: Operation, value: Value, type: TileType) -> str:
     """A tile of packed pairs: the tile itself, whose sizes are in values, or its bytes."""
     assert op.row is not None
     text, numbers = writer.text(value), [v for v in op.operands if isinstance(v.type, t.Scalar)]
-    if op.row.family is WINDOW and any(constant(v) != 0 for v in numbers):
+    if op.row.family is WINDOW and any(v.number != 0 for v in numbers):
         raise fail("PTO-U249", "C++ counts the offset of a window of packed values in values")
     if counts_values(op.row, type.layout):
         return text

@@ -22,7 +22,6 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool, Enum, Int
 from pto.isa.row.order import OpenQueue, Order, QueueSlots
 from pto.isa.rules.global_memory import line_axis
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.cxx.export.function import Writer
@@ -197,7 +196,7 @@ def _size(writer: Writer, value: Value, axis: int, known: int | None) -> str:
 def _tile(writer: Writer, op: Operation) -> None:
     """A tile at its address: as planned, or as the program says."""
     name, given = declare_tile(writer, op.results[0]), op.operand("addr")
-    number = writer.placement.address(op) if given is None else constant(given)
+    number = writer.placement.address(op) if given is None else given.number
     place = writer.text(given) if given is not None and number is None else f"{number:#x}"
     writer.line(f"TASSIGN({name}, {place});")
 

@@ -30,6 +30,8 @@ class ValueLike(Protocol):
     def name(self) -> str: ...
     @property
     def maker(self) -> OpLike | None: ...
+    @property
+    def number(self) -> int | None: ...
 
 
 class BlockLike(Protocol):
@@ -64,25 +66,18 @@ class OpLike(Protocol):
 class Case:
     """One operation under one profile, with the queries that rules need."""
 
-    __slots__ = ("_constant", "asked_makers", "asked_numbers", "op", "profile", "row")
+    __slots__ = ("asked_makers", "asked_numbers", "op", "profile", "row")
 
-    def __init__(
-        self,
-        op: OpLike,
-        row: Instr,
-        profile: Profile,
-        constant: Callable[[ValueLike], int | None],
-    ) -> None:
+    def __init__(self, op: OpLike, row: Instr, profile: Profile) -> None:
         self.op = op
         self.row = row
         self.profile = profile
-        self._constant = constant
         self.asked_numbers = self.asked_makers = False  # a rule used more than types and attributes
 
     def constant(self, value: ValueLike) -> int | None:
         """The constant number of a value, or None."""
         self.asked_numbers = True
-        return self._constant(value)
+        return value.number
 
     def type(self, name: str) -> t.Type | None:
         """The type of an operand or result, None when it is absent."""

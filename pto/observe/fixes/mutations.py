@@ -23,7 +23,6 @@ from pto.isa.scalar.arith import CONSTANT
 from pto.isa.table import lookup
 from pto.observe.order.scopes import pairs_of
 from pto.run.order.resolve import is_ordering
-from pto.verify.operation import constant
 
 _PIPES = ("MTE2", "V", "MTE3", "MTE1", "M", "FIX")
 _BARS = ("VST_VLD", "VLD_VST", "VST_VST", "VST_LD", "ST_VLD")
@@ -225,7 +224,7 @@ def _place(op: Operation) -> tuple[Space, int, int] | None:
         group, space = op.operands, made.space
     else:
         return None
-    number = constant(group[0]) if group else None
+    number = group[0].number if group else None
     if number is None:
         return None
     return space, next(n for n, v in enumerate(op.operands) if v is group[0]), number

@@ -23,7 +23,6 @@ from pto.observe.races import described
 from pto.run.order import effects as fx
 from pto.run.watch.events import InstructionEvent
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 PUBLISHING = (fx.WordWrite, fx.RankPublish, fx.PipeBarrier)
 _TRANSFERS = ("MTE3", "FIX")
@@ -88,7 +87,7 @@ class Visible:
     def _is_transfer(self, op: Operation) -> bool:
         found = self._transfers.get(id(op))
         if found is None and op.row is not None:
-            case = Case(op, op.row, self._profile, constant)
+            case = Case(op, op.row, self._profile)
             pipes = [step.pipe for step in phases_of(case) if isinstance(step, PipeAccess)]
             found = any(pipe in _TRANSFERS for pipe in (pipe_of(case), *pipes))
             self._transfers[id(op)] = found

@@ -18,7 +18,6 @@ from pto.run.order import effects as fx
 from pto.run.order.state import answers, wanted
 from pto.run.watch.events import InstructionEvent
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +232,7 @@ class _Judge:
         """The flag that attributes name; None if its id is an operand."""
         if op.row is None or op.operands:
             return None
-        return flag_of(Case(op, op.row, self._profile, constant))
+        return flag_of(Case(op, op.row, self._profile))
 
     # ---- flags left set
 

@@ -10,7 +10,6 @@ from pto.observe.order.clocks import ClockAgent
 from pto.observe.races import counters_text
 from pto.run.watch.events import InstructionEvent
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 
 class Reserved:
@@ -38,7 +37,7 @@ class Reserved:
         row = item.op.row
         if row is None or not row.phases:
             return ()
-        case = Case(item.op, row, self._profile, constant)
+        case = Case(item.op, row, self._profile)
         return tuple(Flag(*flag) for flag in inner_flags(case))
 
     def findings(self) -> list[Diagnostic]:

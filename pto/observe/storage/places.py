@@ -27,7 +27,6 @@ from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
 from pto.run.watch.events import Tap
 from pto.run.watch.memory import Access, WatchedMemory
-from pto.verify.operation import constant
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
 _NOBODY = -1
@@ -49,7 +48,7 @@ def has_twins(functions: Sequence[Operation]) -> bool:
     seen: set[tuple[int, Any, int]] = set()
     for function in functions:
         for op in function.walk():
-            number = constant(op.operands[0]) if len(op.operands) == 1 else None
+            number = op.operands[0].number if len(op.operands) == 1 else None
             for value in op.results if number is not None else ():
                 if isinstance(value.type, t.Ptr) and _is_made(op, value):
                     key = id(function), value.type.space, int(number or 0)

@@ -14,7 +14,6 @@ from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
 from pto.isa.row import types as t
 from pto.isa.row.order import Free
-from pto.verify.operation import constant
 
 _LOCAL = (t.TileBuf, t.MemRef, t.Ptr)
 
@@ -73,7 +72,7 @@ class Roots:
             address = root.op.operand("addr") if "addr" in _operands(root.op) else None
             if address is None:
                 continue  # the planner keeps live tiles disjoint
-            at, tile = constant(address), root.value.type.tile
+            at, tile = address.number, root.value.type.tile
             if at is None:
                 return True
             placed = known.setdefault(tile.space, [])

@@ -22,7 +22,6 @@ from pto.isa.rules.rule import Case
 from pto.plan.sync.outside import GlobalViews, MemWindow
 from pto.plan.sync.storage import Storage, Stretch, popped
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 NUMBER = {name: n for n, name in enumerate(PIPES)}
@@ -94,7 +93,7 @@ class Effects:
         row = op.row
         if row is None or row.body in _NAMES_ONLY or op.control is not None:
             return None  # the end of a region only yields names
-        case = Case(op, row, self.profile, constant)
+        case = Case(op, row, self.profile)
         if form_of(case) is not None:
             return self._in_phases(op, row, case)
         pipe = pipe_of(case)
@@ -129,7 +128,7 @@ class Effects:
 
     def barred(self, op: Operation, row: Instr) -> frozenset[int]:
         """The pipes of a barrier: one, else all."""
-        pipe = pipe_of(Case(op, row, self.profile, constant))
+        pipe = pipe_of(Case(op, row, self.profile))
         return frozenset([NUMBER[pipe]] if pipe in NUMBER else NUMBER.values())
 
     def pipes(self, op: Operation) -> set[int]:
@@ -140,7 +139,7 @@ class Effects:
             return set()
         if not (touches or row.order):
             return set()
-        case = Case(op, row, self.profile, constant)
+        case = Case(op, row, self.profile)
         form, pipe = form_of(case), pipe_of(case)
         if form is not None:
             return {NUMBER[each] for each in form.pipes()}

@@ -15,7 +15,6 @@ from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.row.traits import Control
 from pto.plan.stores import is_global
 from pto.plan.stores import root as origin
-from pto.verify.operation import constant
 
 _DEEPEST = 64  # operations from which one number is computed
 Loops = frozenset[Operation]
@@ -106,7 +105,7 @@ class GlobalViews:
     # ---- numbers
 
     def _number(self, value: Value, depth: int = 0) -> LinearSum:
-        known = constant(value)
+        known = value.number
         if known is not None:
             return LinearSum(_NO_TERMS, known)
         maker = value.maker
@@ -181,15 +180,15 @@ def _step(value: Value, loop: Operation | None) -> int | None:
     """The constant step of a loop counter; None for another value, or if it is not constant."""
     if loop is None or loop.control is not Control.FOR:
         return None
-    return constant(loop.operands[2]) if value is loop.regions[0].block.args[0] else None
+    return loop.operands[2].number if value is loop.regions[0].block.args[0] else None
 
 
 def _most(value: Value) -> int | None:
     """An upper bound of the value."""
-    known = constant(value)
+    known = value.number
     if known is not None or value.maker is None or value.maker.traits.operator != "min":
         return known
-    return min((n for v in value.maker.operands if (n := constant(v)) is not None), default=None)
+    return min((n for v in value.maker.operands if (n := v.number) is not None), default=None)
 
 
 def _sum(sign: int) -> Callable[[Sequence[LinearSum]], LinearSum | None]:

@@ -15,7 +15,6 @@ from pto.isa.row.traits import Control
 from pto.plan.calls import FunctionNames
 from pto.plan.sync.effects import NUMBER, Effects, SyncWork
 from pto.verify.functions import SIMT_ENTRY
-from pto.verify.operation import constant
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +124,7 @@ class TreeReader:
 def _surely_runs(loop: Operation) -> bool:
     if loop.control is not Control.FOR:
         return False
-    low, high = constant(loop.operands[0]), constant(loop.operands[1])
+    low, high = loop.operands[0].number, loop.operands[1].number
     return low is not None and high is not None and low < high
 
 

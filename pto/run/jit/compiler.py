@@ -39,7 +39,6 @@ from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_re
 from pto.run.reference.compile import Compiler
 from pto.run.reference.control import looks
 from pto.target.facts import Profile
-from pto.verify.operation import constant
 
 instructions.load()
 _LONGEST = 8_000  # operations of a region: LLVM's time grows faster than linearly
@@ -356,7 +355,7 @@ def _hoist_sizes(emitter: Emitter, inner: Sequence[Operation]) -> list[tuple[Low
     that other sizes share compiled code: representation, offset, value."""
     found: list[tuple[Lowered, int, int]] = []
     for op in inner:
-        value = constant(op.results[0]) if op.traits.constant else None
+        value = op.results[0].number if op.traits.constant else None
         if value is None or not _is_size(op.results[0]):
             continue
         form = form_of(op.results[0].type)

@@ -24,7 +24,6 @@ from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
 from pto.plan.calls import SUBBLOCK, FunctionNames, names_of, taken
 from pto.verify import pipes
-from pto.verify.operation import constant
 
 MAX_BYTES = 1 << 32
 _NONE: Mapping[str, int] = {}
@@ -122,7 +121,7 @@ def _number(value: Value, numbers: Mapping[str, int]) -> int | None:
     if maker.traits.same_number:
         return _number(maker.operands[0], numbers)
     if reckon is None or len(maker.operands) != 2:
-        return constant(value)
+        return value.number
     a, b = (_number(v, numbers) for v in maker.operands)
     return None if a is None or b is None else reckon(a, b)
 

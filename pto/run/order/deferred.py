@@ -35,7 +35,6 @@ from pto.run.reference.simt import captured
 from pto.run.watch.events import Made, Tap
 from pto.run.watch.phases import handoff, scratch_of
 from pto.target.facts import Sync
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -144,7 +143,7 @@ class Scheduler(Tap):
         """The step that issues an operation to its pipe; without a pipe the step is unchanged."""
         if op.row is None or any(op.around(Control.SCOPE)):
             return step
-        case = Case(op, op.row, compiler.profile, constant)
+        case = Case(op, op.row, compiler.profile)
         launches = compiler.launched(op) is not None
         order, pipe = op.row.order, _on_vector if launches else issuing_pipe(case)
         is_data = launches or any(isinstance(v.type, t.PLACES) for v in (*op.operands, *op.results))

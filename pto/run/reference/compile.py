@@ -44,7 +44,6 @@ from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_re
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
 from pto.verify.functions import SIMT_ENTRY, name_of
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.watch.events import Tap
@@ -152,7 +151,7 @@ class Compiler:
         launched = self.launched(op)
         if launched is not None:
             return simt.launch(self, op, launched)
-        case = Case(op, row, self.profile, constant)
+        case = Case(op, row, self.profile)
         try:
             fn = _function_of(case, row.body)
         except PtoError as error:

@@ -32,7 +32,6 @@ from pto.run.reference.code import Regs, Step, located
 from pto.run.reference.control import require_step
 from pto.run.reference.group import Frame, ItemGroup
 from pto.run.reference.tiles import in_words
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -165,7 +164,7 @@ def step_of(c: Compiler, op: Operation) -> Do_:
     if row is None or row.body is None or op.control is not None:
         message = f"'{op.name}' op is parsed and checked, but not executed by work items yet"
         raise fail("PTO-X020", message, loc=op.loc)
-    case = Case(op, row, c.profile, constant)
+    case = Case(op, row, c.profile)
     body = row.body
     if isinstance(body, Together):
         return _together(op, body.make(case))

@@ -27,7 +27,6 @@ from pto.run.reference.code import Regs, Step, Waits
 from pto.run.watch.memory import Access, Recorder, WatchedMemory
 from pto.run.watch.phases import PhaseEvent, PhaseSplit, is_plain
 from pto.run.watch.registers import WatchedRegisters
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -144,7 +143,7 @@ class Tap(SchedulingPolicy):
         """The step of an operation with reporting; the same step if there is nothing to report."""
         if op.row is None:
             return step
-        case = Case(op, op.row, compiler.profile, constant)
+        case = Case(op, op.row, compiler.profile)
         loops = compiler.counters(op)
         effect = effect_of(case)
         is_flag = isinstance(op.row.order, OfFlag)

@@ -29,7 +29,6 @@ from pto.run.machine.core import Core
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
 from pto.run.watch.events import InstructionEvent, Made, Observer, Tap, counted
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -82,7 +81,7 @@ class DryRun(Tap):
         row = op.row
         if row is None:
             return step
-        case = Case(op, row, compiler.profile, constant)
+        case = Case(op, row, compiler.profile)
         if row.cost in REGISTERS:
             return self._in_scope(op, step, class_of(case))
         if effect_of(case) is not None:

@@ -20,7 +20,6 @@ from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
 from pto.run.watch.events import Made, Tap
 from pto.run.watch.outline import REGISTER_TYPES
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -72,7 +71,7 @@ class Paths(Tap):
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         if op.row is None:
             return step
-        case = Case(op, op.row, compiler.profile, constant)
+        case = Case(op, op.row, compiler.profile)
         extents = [(name, compiler.slot(value)) for name, value in extents_of(op)]
         if extents:
             return self._sized(op, step, extents)

@@ -23,7 +23,6 @@ from pto.isa.rules.rule import Case
 from pto.run.order import effects as fx
 from pto.run.reference.code import Regs
 from pto.run.watch.memory import Access
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -59,7 +58,7 @@ class WorkingTiles:
     """The scratch operands of an operation that it fills."""
 
     def __init__(self, compiler: Compiler, op: Operation) -> None:
-        case = None if op.row is None else Case(op, op.row, compiler.profile, constant)
+        case = None if op.row is None else Case(op, op.row, compiler.profile)
         used = [] if case is None else scratch_of(case)
         self._slots = [(compiler.slot(v), v.type) for name in used for v in op.group(name)]
 

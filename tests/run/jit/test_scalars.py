@@ -16,7 +16,6 @@ from pto.isa.rules.rule import Case
 from pto.isa.table import rows
 from pto.run.reference import scalars
 from pto.target.profile import profile
-from pto.verify.operation import constant
 from tests.run.jit.both import agree, fails_alike
 
 KINDS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -129,4 +128,4 @@ module attributes {{pto.target_arch = "a5"}} {{
 }}
 """
     op = next(o for o in parse(text).walk() if o.name == row.name)
-    return Case(op, row, profile("a5"), constant)
+    return Case(op, row, profile("a5"))

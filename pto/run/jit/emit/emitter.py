@@ -47,7 +47,6 @@ from pto.run.jit.runtime.context import (
 )
 from pto.run.jit.runtime.values import Lowered, TileDesc
 from pto.run.reference.simt import captured
-from pto.verify.operation import constant
 
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
@@ -238,7 +237,7 @@ class Emitter:
         return results
 
     def case(self, op: Operation) -> Case:
-        return Case(op, certain(op.row, Instr), self.compiler.profile, constant)
+        return Case(op, certain(op.row, Instr), self.compiler.profile)
 
     # ---- calls outside
 

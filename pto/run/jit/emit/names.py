@@ -21,7 +21,6 @@ from pto.isa.meaning.tile.img2col import IMG2COL
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.verify.operation import constant
 
 Region = tuple[int | Value | None, ...]  # rows and columns: a number, or the value that says it
 Span = tuple[Space, int, int]  # a buffer, first byte, end
@@ -46,7 +45,7 @@ class Names:
         if maker is None or maker.body is not ALLOC_TILE or not isinstance(tile.type, t.TileBuf):
             return None
         given = maker.operand("addr")
-        start = self._planned(maker) if given is None else constant(given)
+        start = self._planned(maker) if given is None else given.number
         type = tile.type.tile
         return None if start is None else (type.space, start, start + type.nbytes)
 
@@ -183,7 +182,7 @@ class Exposed:
         if isinstance(body, Fold) or body is move.STORE:
             return True
         if op.results:  # a number: the first element is valid
-            return all(constant(value) == 0 for value in op.operands if value is not tile)
+            return all(value.number == 0 for value in op.operands if value is not tile)
         if not isinstance(body, Lane | Conversion) and body is not move.MOVE:
             return False
         needed = list(own)
@@ -224,7 +223,7 @@ def _touches(op: Operation, tile: Value) -> bool:
 
 def _number(value: Value | None) -> int | Value | None:
     """The number that a value always is, else the value."""
-    known = None if value is None else constant(value)
+    known = None if value is None else value.number
     return known if isinstance(known, int) else value
 
 
