@@ -5,6 +5,8 @@ The products are in `mad.py`; L0C is read back in `fixpipe.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pto.isa.meaning.cube import factors as operands
 from pto.isa.meaning.cube import load as cube
 from pto.isa.meaning.memory import dma
@@ -153,9 +155,7 @@ CUBE_MOVE.row(
         within("group_count", 1),
         within("src_inner_stride", 0),
         within("src_outer_stride", 0),
-        within("dst_loop2_stride", 0),
-        within("dst_loop3_stride", 0),
-        within("dst_loop4_stride", 0),
+        *(within(f"dst_loop{n}_stride", 0) for n in (2, 3, 4)),
         _small_c0,
     ),
     aliases="cube_load_frac",
@@ -243,42 +243,33 @@ def _bias_types(source: t.Scalar, destination: t.Scalar) -> str | None:
     return None if fits else f"it is {source.name} to {destination.name}"
 
 
-_PAYLOADS = {
-    "mte_l1_bt": (
-        "bias",
-        "bias values from L1 to the bias table, f16 and bf16 widened; len_burst and gaps count"
-        " 32 bytes of source",
-        (_bias_types,),
-        "MTE1",
-        6081,
-        "bias_load",
-    ),
-    "mte_l1_fb": (
-        "fixpipe",
-        "parameters from L1 to the fixpipe buffer, as they are; len_burst and gaps count 64 bytes",
-        (),
-        "FIX",
-        6127,
-        "fp_load",
-    ),
-}
-for _name, (_to, _meaning, _rules, _pipe, _line, _old) in _PAYLOADS.items():
-    CUBE_MOVE.row(
-        _name,
-        _meaning,
-        body=cube.MTE_L1_BT if _to == "bias" else cube.MTE_L1_FB,
-        operands=(
-            *between("l1 buffer", f"{_to} buffer"),
-            *numbers("len_burst", "n_burst", "nburst_src_gap", "nburst_dst_gap"),
-        ),
-        text="$source , $destination , $len_burst"
-        " nburst ( $n_burst , $nburst_src_gap , $nburst_dst_gap ) {} : types",
-        pipe=_pipe,
-        rules=_rules,
-        aliases=_old,
-        notes=ELSEWHERE,
-        cite=(f"{_SPEC}:{_line}", f"{_MANUAL}/{_name.replace('_', '-')}.md"),
-    )
+_GAPS = numbers("len_burst", "n_burst", "nburst_src_gap", "nburst_dst_gap")
+PAYLOAD = replace(
+    CUBE_MOVE,
+    text="$source , $destination , $len_burst"
+    " nburst ( $n_burst , $nburst_src_gap , $nburst_dst_gap ) {} : types",
+)
+PAYLOAD.row(
+    "mte_l1_bt",
+    "bias values from L1 to the bias table, f16 and bf16 widened; len_burst and gaps count"
+    " 32 bytes of source",
+    body=cube.MTE_L1_BT,
+    operands=(*between("l1 buffer", "bias buffer"), *_GAPS),
+    rules=_bias_types,
+    aliases="bias_load",
+    notes=ELSEWHERE,
+    cite=(f"{_SPEC}:6081", f"{_MANUAL}/mte-l1-bt.md"),
+)
+PAYLOAD.row(
+    "mte_l1_fb",
+    "parameters from L1 to the fixpipe buffer, as they are; len_burst and gaps count 64 bytes",
+    body=cube.MTE_L1_FB,
+    operands=(*between("l1 buffer", "fixpipe buffer"), *_GAPS),
+    pipe="FIX",
+    aliases="fp_load",
+    notes=ELSEWHERE,
+    cite=(f"{_SPEC}:6127", f"{_MANUAL}/mte-l1-fb.md"),
+)
 
 # ---- low-level forms
 

@@ -45,17 +45,17 @@ def _open_valid(case: Case, result: TileType) -> str | None:
 
 @rule_of(
     "PTO-S075",
-    "expects constant valid extents from {least} to the shape of {holder}",
+    "expects constant valid extents from 0 to the shape of {holder}",
     id="valid-in-shape",
 )
-def valid_in(case: Case, holder: str, least: int) -> str | None:
+def valid_in(case: Case, holder: str) -> str | None:
     """Constant valid extents lie within the tile; values known at run time are checked there."""
     type = case.type(holder)
     shape = type.tile.shape if isinstance(type, t.TileBuf) else getattr(type, "shape", ())
     for name, axis in AXES:
         number = case.number(name)
         size = shape[axis] if len(shape) == 2 else None
-        if number is not None and (number < least or (size is not None and number > size)):
+        if number is not None and (number < 0 or (size is not None and number > size)):
             return f"{name} is {number} of {size}"
     return None
 
@@ -149,7 +149,7 @@ ALLOC_TILE = HANDLE.row(
     operands=(read("addr?", "i64"), *VALID),
     results=Result("result", "tile"),
     text="<| addr = $addr | valid_row = $valid_row | valid_col = $valid_col > {} : results",
-    rules=(_open_valid, valid_in("result", 0)),
+    rules=(_open_valid, valid_in("result")),
     notes=(
         "The Gym manual shows `valid=?x?` without operands before set_validshape; PTOAS rejects it,"
         " and so do we.",
@@ -163,7 +163,6 @@ MULTI = Family(
     "multiple tiles",
     "equal tiles of one buffer, one behind the other",
     "support",
-    pipe="none",
     cite="PTOAS docs/PTO_IR_manual.md:867",
     subject="",
     cost="free",
@@ -231,7 +230,7 @@ SET_VALIDSHAPE = HANDLE.row(
     operands=(update("source"), read("valid_row", "index"), read("valid_col", "index")),
     text="$source , $valid_row , $valid_col {} : types(source)",
     cxx="= {source}.SetValidShape({valid_row}, {valid_col})",
-    rules=(_runtime_valid, _local_handle, valid_in("source", 0)),
+    rules=(_runtime_valid, _local_handle, valid_in("source")),
     example="pto.set_validshape %t, %r, %c : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
     cite=(_MANUAL, f"{_VIEWS}/set-validshape.md"),
 )

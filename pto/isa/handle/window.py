@@ -130,7 +130,7 @@ SUBVIEW = WINDOW.row(
     text="$source <? , offsets = > [ $offsets* ] <? , > sizes <? = > @sizes"
     " <? valid [ $valid_row , $valid_col ] > {}"
     " : types(source) <? -> results >",
-    rules=(_both_valid, valid_in("result", 0), _valid_as_written),
+    rules=(_both_valid, valid_in("result"), _valid_as_written),
     notes=(
         "Newer than pto.subset: the valid region of the parent plays no part.",
         "The oldest programs write `offsets = [..], sizes = [..]` and take windows of views.",

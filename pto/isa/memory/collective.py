@@ -155,8 +155,6 @@ ASYNC = Family(
     "comm",
     cite=_TD,
     needs="collectives",
-    pipe="none",
-    subject="dst",
     cost="remote",
 )
 ASYNC.row(

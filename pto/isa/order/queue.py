@@ -113,7 +113,6 @@ _TAKEN = PipeBy(
 QUEUE = tile_family(
     "queue",
     "hand tiles from one side of the core to the other, in order",
-    pipe="none",
     operands=(read("tile", "tile or view"), read("pipe_handle", "pipe"), _SUB),
     attrs=(_SPLIT,),
     text=f"( $tile , $pipe_handle : types ) <? {{ split = @split }} > {_SUB_TEXT} {{}}",
@@ -194,7 +193,6 @@ def _family(what: str, side: str, way: str, meaning: str) -> Family:
     return tile_family(
         f"{what}, {side} side",
         meaning,
-        pipe="none",
         attrs=(_ID, _SPLIT),
         scope=side,
         rules=(attr_in("split", *"01234" if way == "C2V" else "012"),),

@@ -105,8 +105,8 @@ FOLDED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def operators(text: str, *, signed: bool | None = None) -> dict[str, Traits]:
+def operators(text: str) -> dict[str, Traits]:
     """Traits by instruction from a text of names and Python operators: `vadd + vsub -`."""
     words = text.split()
     pairs = zip(words[::2], words[1::2], strict=True)
-    return {name: Traits(operator=sign, signed=signed) for name, sign in pairs}
+    return {name: Traits(operator=sign) for name, sign in pairs}

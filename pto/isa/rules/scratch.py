@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Concatenate, ParamSpec
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.dtypes import F32, I32, U8
@@ -18,6 +19,7 @@ from pto.isa.row.instr import Operand, scratch
 from pto.isa.rules.rule import Case
 
 Planned = Callable[[Case], t.TileBuf | None]
+P = ParamSpec("P")
 MASK, SUMS, FLOATS = t.Scalar("ui8", U8), t.Scalar("i32", I32), t.Scalar("f32", F32)
 
 
@@ -45,90 +47,80 @@ def work_tile(planned: Planned, name: str = "tmp!") -> Operand:
     return scratch(name, idle="cpu a5", planned=planned)
 
 
-def one_block(name: str) -> Planned:
+def _with_arguments(
+    plan: Callable[Concatenate[Case, P], t.TileBuf | None],
+) -> Callable[P, Planned]:
+    """A decorator: the function below it plans the tile of a case, with arguments from the row."""
+    return lambda *args, **named: lambda case: plan(case, *args, **named)
+
+
+@_with_arguments
+def one_block(case: Case, name: str) -> t.TileBuf | None:
     """32 bytes, of the element type of an operand."""
-
-    def plan(case: Case) -> t.TileBuf | None:
-        elem = case.elem(name)
-        size = elem.dtype.itemsize if elem is not None and elem.dtype is not None else 1
-        return _vector(elem, 1, BLOCK_BYTE_SIZE // size)
-
-    return plan
+    elem = case.elem(name)
+    size = None if elem is None else elem.itemsize
+    return _vector(elem, 1, BLOCK_BYTE_SIZE // (size or 1))
 
 
-def like(name: str, elem: t.Scalar | None = None) -> Planned:
+@_with_arguments
+def like(case: Case, name: str, elem: t.Scalar | None = None) -> t.TileBuf | None:
     """A tile of the shape and region of an operand, with its element type or another one.
 
     A dynamic valid region becomes the whole tile.
     """
-
-    def plan(case: Case) -> t.TileBuf | None:
-        tile, own = case.tile(name), elem or case.elem(name)
-        made = None if tile is None else _vector(own, tile.rows, tile.cols)
-        if made is None or tile is None or None in tile.valid:
-            return made
-        return t.TileBuf(made.elem, replace(made.tile, valid=tile.valid))
-
-    return plan
+    tile, own = case.tile(name), elem or case.elem(name)
+    made = None if tile is None else _vector(own, tile.rows, tile.cols)
+    if made is None or tile is None or None in tile.valid:
+        return made
+    return t.TileBuf(made.elem, replace(made.tile, valid=tile.valid))
 
 
-def rows_like(name: str, count: int, extra: Callable[[int], int] | None = None) -> Planned:
+@_with_arguments
+def rows_like(
+    case: Case, name: str, count: int, extra: Callable[[int], int] | None = None
+) -> t.TileBuf | None:
     """`count` rows as wide as an operand, or with `extra(columns)` columns."""
-
-    def plan(case: Case) -> t.TileBuf | None:
-        tile = case.tile(name)
-        if tile is None:
-            return None
-        block = BLOCK_BYTE_SIZE // tile.itemsize
-        cols = tile.cols if extra is None else extra(tile.cols)
-        return _vector(case.elem(name), count, -(-cols // block) * block)
-
-    return plan
+    tile = case.tile(name)
+    if tile is None:
+        return None
+    block = BLOCK_BYTE_SIZE // tile.itemsize
+    cols = tile.cols if extra is None else extra(tile.cols)
+    return _vector(case.elem(name), count, -(-cols // block) * block)
 
 
-def mask_of(name: str) -> Planned:
+@_with_arguments
+def mask_of(case: Case, name: str) -> t.TileBuf | None:
     """A bit for each element of an operand, and one additional row."""
-
-    def plan(case: Case) -> t.TileBuf | None:
-        tile = case.tile(name)
-        if tile is None:
-            return None
-        return _vector(
-            MASK, tile.rows + 1, -(-tile.cols // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE
-        )
-
-    return plan
+    tile = case.tile(name)
+    if tile is None:
+        return None
+    return _vector(MASK, tile.rows + 1, -(-tile.cols // (8 * BLOCK_BYTE_SIZE)) * BLOCK_BYTE_SIZE)
 
 
-def of_rows(name: str) -> Planned:
+@_with_arguments
+def of_rows(case: Case, name: str) -> t.TileBuf | None:
     """The partial results of a fold of rows: a vector register a row (TRowReduceOps.hpp).
 
     One block is enough for rows of at most one register, and for integers. The header folds
     8 x 1024 elements of f32 by groups, which takes two registers a row.
     """
-
-    def plan(case: Case) -> t.TileBuf | None:
-        tile, elem = case.tile(name), case.elem(name)
-        if tile is None or elem is None or elem.dtype is None:
-            return None
-        lane = VREG_BYTES // tile.itemsize
-        if not elem.dtype.is_float or tile.cols <= lane:
-            return one_block(name)(case)
-        return _vector(elem, tile.rows, 2 * lane if tile.cols >= 16 * lane else lane)
-
-    return plan
+    tile, elem = case.tile(name), case.elem(name)
+    if tile is None or elem is None:
+        return None
+    lane = VREG_BYTES // tile.itemsize
+    if not elem.is_float or tile.cols <= lane:
+        return one_block(name)(case)
+    return _vector(elem, tile.rows, 2 * lane if tile.cols >= 16 * lane else lane)
 
 
-def when(needed: Callable[[Case], bool], inner: Planned) -> Planned:
+@_with_arguments
+def when(case: Case, needed: Callable[[Case], bool], inner: Planned) -> t.TileBuf | None:
     """The scratch tile of some forms of an instruction."""
-    return lambda case: inner(case) if needed(case) else None
+    return inner(case) if needed(case) else None
 
 
-def of_bytes(elem: t.Scalar, needed: Callable[[Case], int | None]) -> Planned:
+@_with_arguments
+def of_bytes(case: Case, elem: t.Scalar, needed: Callable[[Case], int | None]) -> t.TileBuf | None:
     """One row of the bytes that a call needs; None where it needs none."""
-
-    def plan(case: Case) -> t.TileBuf | None:
-        size, own = needed(case), elem.dtype
-        return None if not size or own is None else _vector(elem, 1, -(-size // own.itemsize))
-
-    return plan
+    size = needed(case)
+    return _vector(elem, 1, -(-size // (elem.itemsize or 1))) if size else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from pto.isa.row import types as t
 from pto.isa.row.instr import Family, Result, reads
@@ -127,18 +127,17 @@ def same_mask(case: Case, *masks: str) -> str | None:
     return None
 
 
-def mask_steps(source: str, result: str, *, narrower: bool) -> Rule:
+@rule_of(
+    "PTO-T081",
+    "expects result to keep the granularity of input or {step} it by one step",
+    id="mask-{step}s",
+)
+def mask_steps(case: Case, step: Literal["narrow", "widen"]) -> str | None:
     """The granularity stays or changes by one step: b32 <-> b16 <-> b8."""
-
-    def test(case: Case) -> str | None:
-        a, b = _granularity(case, source), _granularity(case, result)
-        if a is None or b is None or a == b or (a == 2 * b if narrower else b == 2 * a):
-            return None
-        return f"{source} is b{a}, {result} is b{b}"
-
-    step = "narrow" if narrower else "widen"
-    sentence = f"expects {result} to keep the granularity of {source} or {step} it by one step"
-    return Rule(f"mask-{step}s", "PTO-T081", sentence, test)
+    a, b = _granularity(case, "input"), _granularity(case, "result")
+    if a is None or b is None or a == b or (a == 2 * b if step == "narrow" else b == 2 * a):
+        return None
+    return f"input is b{a}, result is b{b}"
 
 
 @rule_of("PTO-T086", "expects dist to suit the element width of {register}")

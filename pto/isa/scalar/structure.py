@@ -155,7 +155,7 @@ SCF.row(
     text="=region",
     example="%r = scf.execute_region -> (i32) { .. }",
 )
-FUSED = Family("fused groups", "operations a compiler has put together", "support", pipe="none")
+FUSED = Family("fused groups", "operations a compiler has put together", "support")
 
 FUSED.row(
     "fusion_region",

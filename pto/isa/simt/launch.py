@@ -92,6 +92,7 @@ _SINGLE = {
     "lanemask_le": "bits of lanes up to laneid",
     "lanemask_gt": "bits of lanes above laneid",
     "lanemask_ge": "bits of lanes from laneid on",
+    "clock64": "clock, 64 bits: how many instructions the launch has done",
 }
 _MEANINGS = {f"{n}_{d}": m.format(d) for n, m in _QUERIES.items() for d in "xyz"} | _SINGLE
 for _name, _meaning in _MEANINGS.items():
@@ -99,14 +100,8 @@ for _name, _meaning in _MEANINGS.items():
         f"get_{_name}",
         _meaning,
         body=meaning.QUERIES[_name],
-        results=Result("result", "i32"),
+        results=Result("result", "i64" if _name == "clock64" else "i32"),
     )
-QUERY.row(
-    "get_clock64",
-    "clock, 64 bits: how many instructions the launch has done",
-    body=meaning.QUERIES["clock64"],
-    results=Result("result", "i64"),
-)
 
 # ---- lanes
 

@@ -115,24 +115,16 @@ _NAN = (
     "NaN is not specified: here it wins, and +0 is greater than -0 (IEEE 754-2019); the C++"
     " simulator gives src0 when only src1 is NaN."
 )
-BINARY.row(
-    "tmax",
-    "dst = max(src0, src1)",
-    body=Lane(lanes.maximum),
-    traits=Traits(operator="max"),
-    a2a3=_A2A3,
-    a5=_A5,
-    notes=_NAN,
-)
-BINARY.row(
-    "tmin",
-    "dst = min(src0, src1)",
-    body=Lane(lanes.minimum),
-    traits=Traits(operator="min"),
-    a2a3=_A2A3,
-    a5=_A5,
-    notes=_NAN,
-)
+for _name, _fn in (("max", lanes.maximum), ("min", lanes.minimum)):
+    BINARY.row(
+        f"t{_name}",
+        f"dst = {_name}(src0, src1)",
+        body=Lane(_fn),
+        traits=Traits(operator=_name),
+        a2a3=_A2A3,
+        a5=_A5,
+        notes=_NAN,
+    )
 BINARY.row(
     "trem",
     "dst = src0 - floor(src0 / src1) * src1: the sign of src1",

@@ -47,7 +47,6 @@ _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
 WINDOW = tile_family(
     "window",
     "copy a window of one tile to or from another, with the change of layout the types tell",
-    pipe="none",
     rules=(
         same_dtype("src", "dst").out_of("mat vec").on(NPU),
         acc_options,

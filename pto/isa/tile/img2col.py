@@ -18,17 +18,15 @@ _FMATRIX = Attr(
     default="FMATRIX_A_MANUAL",
     meaning="which register, and whether timg2col sets it itself",
 )
+_PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
 _PLANE = (
     Attr("h", "int", required=True, meaning="rows of the feature map"),
     Attr("w", "int", required=True, meaning="columns of the feature map"),
-    Attr("pad_left", "int", default=0),
-    Attr("pad_right", "int", default=0),
-    Attr("pad_top", "int", default=0),
-    Attr("pad_bottom", "int", default=0),
+    *(Attr(name, "int", default=0) for name in _PADS),
 )
 _PLANE_RULES = (
     *(attr_at_least(name, 1) for name in ("h", "w")),
-    *(attr_at_least(name, 0) for name in ("pad_left", "pad_right", "pad_top", "pad_bottom")),
+    *(attr_at_least(name, 0) for name in _PADS),
 )
 _SIZES = ("n", "d", "c1")
 _STEPS = ("filter_h", "filter_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
@@ -65,12 +63,7 @@ IMG2COL.row(
         Attr("d", "int", default=1, meaning="depth, in NDC1HWC0"),
         Attr("c1", "int", required=True, meaning="groups of c0 channels; c0 is 32 bytes"),
         *_PLANE,
-        Attr("filter_h", "int", default=1),
-        Attr("filter_w", "int", default=1),
-        Attr("stride_h", "int", default=1),
-        Attr("stride_w", "int", default=1),
-        Attr("dilation_h", "int", default=1),
-        Attr("dilation_w", "int", default=1),
+        *(Attr(name, "int", default=1) for name in _STEPS),
         Attr("channels", "int", meaning="channels that count; all c1*c0 when unwritten"),
         Attr("pad_value", "int", default=0, meaning="bits of the element outside the map"),
         _FMATRIX,

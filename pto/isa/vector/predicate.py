@@ -169,7 +169,7 @@ REARRANGE.row(
     results=_RESULT,
     attrs=_HALF,
     text="$input , @part {} : types -> results",
-    rules=mask_steps("input", "result", narrower=True),
+    rules=mask_steps("narrow"),
     notes="works on physical bits, not on lanes: all of b32 packs to every 2nd bit",
     cite=spec(3239),
 )
@@ -181,7 +181,7 @@ REARRANGE.row(
     results=_RESULT,
     attrs=_HALF,
     text="$input , @part {} : types -> results",
-    rules=mask_steps("input", "result", narrower=False),
+    rules=mask_steps("widen"),
     cite=spec(3268),
 )
 REARRANGE.row(

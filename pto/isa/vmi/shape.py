@@ -256,30 +256,28 @@ for _name, _kind in (
         rules=(same_lanes("source", "result"), same_elements("source", "result"), _laid_out),
     )
 _LAID_OUT = "!pto.vmi.vreg<64xf32, #pto.vmi.layout<contiguous>>"
-for _name, _ins, _outs, _example in (
-    (
-        "pack",
-        (read("parts*", "any"),),
-        (Result("result", "logical vreg or mask"),),
-        f"%result = pto.vmi.pack %part : !pto.vreg<64xf32> -> {_LAID_OUT}",
-    ),
-    (
-        "unpack",
-        (read("source", "logical vreg or mask"),),
-        (),
-        f"%part = pto.vmi.unpack %source : {_LAID_OUT} -> !pto.vreg<64xf32>",
-    ),
-):
-    LAYOUT.row(
-        f"vmi.{_name}",
-        "between a logical value and its registers, by the layout of its type",
-        operands=_ins,
-        results=_outs,
-        traits=GENERIC,
-        rules=_parts,
-        notes="a step inside the compiler: which lanes a register holds is its matter",
-        example=_example,
-    )
+_INSIDE = "a step inside the compiler: which lanes a register holds is its matter"
+_BETWEEN = "between a logical value and its registers, by the layout of its type"
+LAYOUT.row(
+    "vmi.pack",
+    _BETWEEN,
+    operands=read("parts*", "any"),
+    results=Result("result", "logical vreg or mask"),
+    traits=GENERIC,
+    rules=_parts,
+    notes=_INSIDE,
+    example=f"%result = pto.vmi.pack %part : !pto.vreg<64xf32> -> {_LAID_OUT}",
+)
+LAYOUT.row(
+    "vmi.unpack",
+    _BETWEEN,
+    operands=read("source", "logical vreg or mask"),
+    results=(),
+    traits=GENERIC,
+    rules=_parts,
+    notes=_INSIDE,
+    example=f"%part = pto.vmi.unpack %source : {_LAID_OUT} -> !pto.vreg<64xf32>",
+)
 
 # ---- order of lanes
 
