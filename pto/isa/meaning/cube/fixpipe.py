@@ -18,7 +18,7 @@ from pto.core.errors import fail
 from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.isa.meaning.cube.fractal import Array, accumulator, logical
-from pto.isa.meaning.cube.load import parameters
+from pto.isa.meaning.cube.load import SEGMENT, parameters
 from pto.isa.meaning.cube.quantise import Finish, Scale
 from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.machine import Machine
@@ -198,37 +198,32 @@ def _ctrl_saturation(core: Machine) -> tuple[bool, bool]:
     return saturate, registers.ctrl_bit(core, registers.KEEP_NAN)
 
 
-def _scales(core: Machine, name: str, table: Pointer, channels: int) -> Scale:
+def _table(core: Machine, name: str, table: Pointer, row: int, nbytes: int) -> Array:
+    """Parameters of channels, at an address of the fixpipe buffer."""
     place = parameters(core, table)
-    burst.aligned(name, place, _QUANT_ROW)
-    return Scale.words(place.bytes(0, channels * 8).view(np.uint64).copy())
+    burst.aligned(name, place, row)
+    return place.bytes(0, nbytes).copy()
 
 
-def _slopes(name: str, place: Pointer, channels: int) -> Array:
-    burst.aligned(name, place, _RELU_ROW)
-    return place.bytes(0, channels * 4).view(np.float32).copy()
-
-
-def _finish(case: Case) -> Callable[..., Finish]:
-    name = case.row.name
-    quant, relu = case.word("pre_quant_mode"), case.word("pre_relu_mode") or "no_relu"
-    saturation = _saturation(case)
-    mode = None if quant in (None, "no_convert") else quant
-    family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
-
-    def make(core: Machine, channels: int, payload: Any, slope: Any, clip: Any) -> Finish:
-        saturate, keep_nan = saturation(core)
-        scale, alpha = None, None
-        if mode is not None:
-            is_table = isinstance(payload, Pointer)
-            scale = _scales(core, name, payload, channels) if is_table else Scale.number(payload)
-        if relu == "vector_relu":
-            alpha = _slopes(name, parameters(core, slope), channels)
-        elif relu == "scalar_relu":
-            alpha = np.float32(slope).reshape(1)
-        return Finish(family, scale, relu, alpha, clip, saturate, keep_nan)
-
-    return make
+def _finish_of(
+    core: Machine, name: str, quant: str | None, relu: str, channels: int, *given: Any
+) -> Finish:
+    """The conversion; `given` are the scale (a number, a word or a table), the slope (a number or
+    a table), the limit, and the behaviour of overflow."""
+    payload, slope, clip, (saturate, keep_nan) = given
+    mode, scale, alpha = None, None, None
+    if quant not in (None, "no_convert"):
+        mode = quant.removesuffix("_vec").removesuffix("_scalar")
+        if isinstance(payload, Pointer):
+            words = _table(core, name, payload, _QUANT_ROW, channels * 8)
+            scale = Scale.words(words.view(np.uint64))
+        else:
+            scale = payload if isinstance(payload, Scale) else Scale.number(payload)
+    if relu == "vector_relu":
+        alpha = _table(core, name, slope, _RELU_ROW, channels * 4).view(np.float32)
+    elif relu == "scalar_relu":
+        alpha = np.float32(slope).reshape(1)
+    return Finish(mode, scale, relu, alpha, clip, saturate, keep_nan)
 
 
 def _shape(
@@ -244,16 +239,18 @@ def _shape(
 
 def _mte_l0c(case: Case) -> Callable[..., None]:
     """mte_l0c_l1, mte_l0c_gm and mte_l0c_ub."""
-    fixpipe, finish = Fixpipe.of(case), _finish(case)
+    fixpipe, saturation = Fixpipe.of(case), _saturation(case)
+    quant, relu = case.word("pre_quant_mode"), case.word("pre_relu_mode") or "no_relu"
     layout, dst_mode = case.word("mode") or "nz2nd", case.word("dst_mode")
     to_gm = getattr(case.type("destination"), "space", None) is Space.GM
     atomic = written_atomic(case)
 
     def run(core: Machine, src: Pointer, dst: Pointer, *operands: Any) -> None:
-        sizes, (payload, slope, clip), rest = operands[:4], operands[4:7], operands[7:]
+        sizes, given, rest = operands[:4], operands[4:7], operands[7:]
         *own, split, loop0, count, src_step, dst_step = rest
         shape = _shape(layout, split, loop0, (count, src_step, dst_step), *sizes)
-        chosen = finish(core, max(shape.n, 0), payload, slope, clip)
+        channels = max(shape.n, 0)
+        chosen = _finish_of(core, fixpipe.name, quant, relu, channels, *given, saturation(core))
         half: Split = 0 if dst_mode is None else dst_mode
         if dst_mode == "single":
             half = _sub_block(fixpipe.name, own[0])
@@ -322,25 +319,17 @@ def _raw_finish(core: Machine, fixpipe: Fixpipe, words: ConfigWords, channels: i
             f"'{fixpipe.name}' op: quantisation {words.quant} or relu {words.field(39, 3)} is not "
             "defined by the ISA",
         )
-    fpc = registers.get(core, registers.FPC)
-    saturate, keep_nan = _ctrl_saturation(core)
-    scale, alpha = None, None
+    fpc, buffer = registers.get(core, registers.FPC), core.memory(Space.FIXPIPE)
+    scale: Any = Scale.word(np.array([registers.get(core, registers.QUANT_PRE)], np.uint64))
     if quant.endswith("_vec"):
-        table = Pointer(core.memory(Space.FIXPIPE), (fpc >> 8 & 0xFF) * _QUANT_ROW, None)
-        scale = _scales(core, fixpipe.name, table, channels)
-    elif quant != "no_convert":
-        word = registers.get(core, registers.QUANT_PRE)
-        scale = Scale.word(np.array([word], np.uint64))
+        scale = Pointer(buffer, (fpc >> 8 & 0xFF) * _QUANT_ROW, None)
+    bits = registers.get(core, registers.RELU_ALPHA) & 0xFFFFFFFF
+    slope: Any = np.uint32(bits).view(np.float32)
     if relu == "vector_relu":
-        place = Pointer(core.slopes, (fpc & 0xFF) * _RELU_ROW, None)
-        alpha = _slopes(fixpipe.name, place, channels)
-    elif relu == "scalar_relu":
-        bits = registers.get(core, registers.RELU_ALPHA) & 0xFFFFFFFF
-        alpha = np.array([bits], np.uint32).view(np.float32)
-    family = quant.removesuffix("_vec").removesuffix("_scalar")
-    mode = None if quant == "no_convert" else family
+        slope = Pointer(buffer, SEGMENT | (fpc & 0xFF) * _RELU_ROW, None)
     clip = _raw_clip(core, fixpipe.dst) if words.field(30, 2) else None
-    return Finish(mode, scale, relu or "no_relu", alpha, clip, saturate, keep_nan)
+    given = scale, slope, clip, _ctrl_saturation(core)
+    return _finish_of(core, fixpipe.name, quant, relu or "no_relu", channels, *given)
 
 
 def _raw_clip(core: Machine, dst: DType) -> Any:

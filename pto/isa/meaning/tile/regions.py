@@ -38,22 +38,15 @@ def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     """
     plain = tile.part(rows, cols)
     if plain is None:
-        _put_boxed(tile, rows, cols, values)
+        require_inside(tile, rows, cols, "written")
+        whole = values.shape == (rows, cols)
+        paste(tile, 0, 0, values if whole else np.broadcast_to(values, (rows, cols)))
         return
     if values.dtype != plain.dtype:
         values = items_of(tile.type.dtype, values).view(plain.dtype)
     if plain.shape != (rows, cols):
         require_inside(tile, rows, cols, "written")
     plain[...] = values
-
-
-def _put_boxed(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
-    require_inside(tile, rows, cols, "written")
-    items = items_of(tile.type.dtype, values).view(tile.type.dtype.numpy)
-    if (rows, cols) == tile.get_valid():
-        tile.write_valid(np.broadcast_to(items, (rows, cols)))
-        return
-    paste(tile, 0, 0, np.broadcast_to(items, (rows, cols)))
 
 
 def gaps(tile: Tile) -> PtoError:
