@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pto.lang.trace import Trace
@@ -41,6 +41,6 @@ class Mark:
             setattr(owner, name, _copy(value))
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> object:
     """A container that the trace changes in place as a new one; any other value as it is."""
     return value.copy() if isinstance(value, list | dict | set) else value  # pyright: ignore[reportUnknownVariableType]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache as once
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def _edition() -> str:
     return f"{__version__} {[(f.stat().st_mtime_ns, f.stat().st_size) for f in files]}"
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: object) -> object:
     """Shape and type of an array; any other value as it is."""
     return (value.shape, value.dtype) if isinstance(value, np.ndarray) else value
 
@@ -179,7 +179,9 @@ class _Job:
         ran, timed, given = self._programs(config)
         profiles, runs = (self.kernel.profile, self._timed().profile), self.wanted is not None
         if not runs:
-            given = [ArrayShape(*_kind(a)) if isinstance(a, np.ndarray) else a for a in given]
+            given = [
+                ArrayShape(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in given
+            ]
         programs = ProgramText.of(ran), ProgramText.of(timed)
         return Sheet(config, programs, profiles, given, count_of(self.grid(config)), runs)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pto.core.errors import Diagnostic, suggestions
-from pto.lsp.features import TextSpan
+from pto.lsp.document import TextSpan
 
 _WRITTEN = re.compile(r"%\S+ is (.+), but its type is written .+")
 _LEGAL = re.compile(r"legal under (\w+)|it does on (\w+)")

@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.graph import Block, Module, Operation, Region, Source, Value
@@ -24,6 +26,13 @@ from pto.verify import operation
 from pto.verify.program import judge, verify
 
 _FUNCTION = re.compile(r"^[ \t]*func\.func\b", re.MULTILINE)
+
+
+class TextSpan(NamedTuple):
+    """A range of the text, by offsets."""
+
+    start: int
+    end: int
 
 
 class Reader(Parser):
@@ -96,6 +105,12 @@ class Piece:
         if at + 1 < len(tokens.ends) and tokens.start(at + 1) == own:
             at += 1  # of two adjacent tokens, the one that starts here
         return at if at < len(tokens.ends) and tokens.start(at) <= own else None
+
+    def span(self, at: int) -> TextSpan:
+        """The span of a token in the whole text."""
+        assert self.reader is not None
+        tokens = self.reader.tokens
+        return TextSpan(self.start + tokens.start(at), self.start + tokens.ends[at])
 
 
 class Document:
@@ -190,7 +205,7 @@ class Document:
             return piece
         self.read += 1
         source = Source(self.file, text, first)
-        return _function(source, start, aliases) if before else _head(source, start)
+        return _parsed(source, start, partial(_function, aliases=aliases) if before else _head)
 
     def _assembled(self, head: Piece, functions: list[Piece]) -> Module | None:
         top = head.module
@@ -209,54 +224,44 @@ class Document:
             self.pieces = [kept[self.text][0]]
             return self.pieces[0].module
         self.read += 1
-        source = Source(self.file, self.text)
-        piece = Piece(source, 0, None, _block(), [])
-        self.pieces = [piece]
-        try:
-            piece.reader = Reader(source)
-            module = piece.reader.program()
-        except PtoError as error:
-            piece.findings = list(error.diagnostics)
-            return None
-        piece.findings = list(piece.reader.findings)
-        piece.block.ops = [module.op]
-        piece.module = module
-        return module
+        self.pieces = [_parsed(Source(self.file, self.text), 0, _program)]
+        return self.pieces[0].module
 
 
-def _head(source: Source, start: int) -> Piece:
+def _parsed(source: Source, start: int, parse: Callable[[Piece], Reader]) -> Piece:
+    """A section; `parse` sets its tokens and operations, and gives the parser with the findings."""
+    piece = Piece(source, start, None, Block(Region(Operation("lsp.piece"))), [])
+    try:
+        piece.findings = list(parse(piece).findings)
+    except PtoError as error:
+        piece.findings = list(error.diagnostics)
+    return piece
+
+
+def _program(piece: Piece) -> Reader:
+    """The whole text."""
+    reader = piece.reader = Reader(piece.source)
+    piece.module = reader.program()
+    piece.block.ops = [piece.module.op]
+    return reader
+
+
+def _head(piece: Piece) -> Reader:
     """The text before the first function: aliases, and a module that is closed temporarily."""
-    piece = Piece(source, start, None, _block(), [])
-    try:
-        piece.reader = Reader(source)
-        closed = source.text + "\n}" * piece.reader.balance()
-        reader = Reader(Source(source.file, closed))
-        piece.module = reader.program()
-    except PtoError as error:
-        piece.findings = list(error.diagnostics)
-        return piece
-    piece.findings = list(reader.findings)
-    piece.reader.aliases = reader.aliases
-    piece.reader.values, piece.reader.homes = reader.values, reader.homes
+    own = piece.reader = Reader(piece.source)
+    closed = piece.source.text + "\n}" * own.balance()
+    reader = Reader(Source(piece.source.file, closed))
+    piece.module = reader.program()
+    own.aliases, own.values, own.homes = reader.aliases, reader.values, reader.homes
     piece.block.ops = list(piece.module.op.regions[0].block.ops)
-    return piece
+    return reader
 
 
-def _function(source: Source, start: int, aliases: Mapping[str, str] | None) -> Piece:
+def _function(piece: Piece, aliases: Mapping[str, str] | None) -> Reader:
     """A function and the text up to the next one; the last one closes the module."""
-    piece = Piece(source, start, None, _block(), [])
-    try:
-        piece.reader = Reader(source, aliases)
-        piece.reader.operations(piece.block, "}")
-    except PtoError as error:
-        piece.findings = list(error.diagnostics)
-        return piece
-    piece.findings = list(piece.reader.findings)
-    return piece
-
-
-def _block() -> Block:
-    return Block(Region(Operation("lsp.piece")))
+    reader = piece.reader = Reader(piece.source, aliases)
+    reader.operations(piece.block, "}")
+    return reader
 
 
 def _moved(finding: Diagnostic, lines: int) -> Diagnostic:

@@ -6,7 +6,7 @@ Positions are offsets of characters; `places.py` converts the protocol's positio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -20,7 +20,7 @@ from pto.isa.row.describe import attr_text, attr_words
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup, rows
-from pto.lsp.document import Document, Piece
+from pto.lsp.document import Document, Piece, Reader, TextSpan
 from pto.verify.functions import name_of, signature_of
 from pto.view.instruction import page
 
@@ -28,13 +28,6 @@ _DECLARED = re.compile(r"^[ \t]*func\.func\b[^@\n]*(@[\w$.-]+)", re.MULTILINE)
 _WORDS = re.compile(r"[\w.]+")
 _NEAR = 40  # lines before and after the statement that defines a row
 Kind = Literal["instruction", "value", "type", "attribute", "word", "function"]
-
-
-class TextSpan(NamedTuple):
-    """A range of the text, by offsets."""
-
-    start: int
-    end: int
 
 
 class HoverPage(NamedTuple):
@@ -59,10 +52,9 @@ class Completion(NamedTuple):
 def hover(document: Document, offset: int) -> HoverPage | None:
     """The page of an instruction with its cost, a value's type, or a function's signature."""
     found = _token(document, offset)
-    if found is None or found[0].reader is None:
+    if found is None:
         return None
-    piece, at = found
-    reader = found[0].reader
+    piece, reader, at = found
     kind, text = reader.kinds[at], reader.texts[at]
     answer = ""
     if kind == lx.VALUE and at in reader.values:
@@ -74,7 +66,7 @@ def hover(document: Document, offset: int) -> HoverPage | None:
         answer = _function_page(document, text)
     elif kind in (lx.TYPE, lx.ATTR) and text in reader.aliases:
         answer = fenced(reader.aliases[text])
-    return HoverPage(_span(piece, at), answer) if answer else None
+    return HoverPage(piece.span(at), answer) if answer else None
 
 
 def row_named(word: str) -> Instr | None:
@@ -117,23 +109,21 @@ def fenced(text: str, language: str = "pto") -> str:
 def occurrences(document: Document, offset: int) -> tuple[TextSpan | None, list[TextSpan]]:
     """The definition of the value at an offset, and every use of it."""
     found = _token(document, offset)
-    if found is None or found[0].reader is None:
+    if found is None:
         return None, []
-    piece, at = found
-    reader = found[0].reader
+    piece, reader, at = found
     value = reader.values.get(at)
     if value is None:
         return _function_home(document, reader.texts[at]), []
-    places = [_span(piece, n) for n, each in sorted(reader.values.items()) if each is value]
+    places = [piece.span(n) for n, each in sorted(reader.values.items()) if each is value]
     home = reader.homes.get(id(value))
-    return (None if home is None else _span(piece, home)), places
+    return (None if home is None else piece.span(home)), places
 
 
 def instruction_home(document: Document, offset: int) -> tuple[str, int] | None:
     """File and line of the row of the instruction at an offset."""
     found = _token(document, offset)
-    reader = found[0].reader if found else None
-    row = row_named(reader.texts[found[1]].strip('"')) if found and reader else None
+    row = row_named(found[1].texts[found[2]].strip('"')) if found else None
     return row_home(row) if row else None
 
 
@@ -145,11 +135,11 @@ def renamed(document: Document, offset: int, name: str) -> tuple[list[TextSpan],
     wanted = name.removeprefix("%")
     found = _token(document, offset)
     places = occurrences(document, offset)[1]
-    if not places or found is None or found[0].reader is None:
+    if not places or found is None:
         return [], "there is no value here"
     if not re.fullmatch(r"[A-Za-z_$.][\w$.-]*|\d+", wanted):
         return [], f"%{wanted} is no name of a value"
-    taken = {value.name for value in found[0].reader.values.values()}
+    taken = {value.name for value in found[1].values.values()}
     if wanted in taken:
         return [], f"%{wanted} is defined already"
     if any("#" in document.text[span.start : span.end] for span in places):
@@ -208,7 +198,8 @@ def completions(document: Document, offset: int) -> list[Completion]:
         kinds = (kind.spell(kind.words[0]) for kind in ENUMS.values())
         return [Completion(each, "word") for each in sorted({*kinds, *_aliases(text, "#")})]
     if _SYMBOL.search(line):
-        return [Completion(name, "function") for name in _symbols(text)]
+        names = dict.fromkeys(name for name, _, _ in functions(text))
+        return [Completion(name, "function") for name in names]
     if _START.match(line):
         return _instructions(document)
     found = list(_OPERATION.finditer(text, max(0, offset - 2000), offset))
@@ -245,10 +236,6 @@ def _aliases(text: str, mark: str) -> set[str]:
     return set(re.findall(rf"^\s*({mark}\w+)\s*=", text, re.MULTILINE))
 
 
-def _symbols(text: str) -> Iterable[str]:
-    return dict.fromkeys(found[1] for found in _DECLARED.finditer(text))
-
-
 # ---- tokens
 
 TOKEN_TYPES = ("variable", "keyword", "type", "enumMember", "string", "number", "function", "label")
@@ -272,19 +259,15 @@ def tokens(document: Document, start: int, end: int) -> Iterator[tuple[TextSpan,
             continue
         homes = set(reader.homes.values())
         for at, kind in enumerate(reader.kinds):
-            span = _span(piece, at)
+            span = piece.span(at)
             if kind in _TOKEN_OF and span.end > start and span.start < end:
                 yield span, _TOKEN_OF[kind], at in homes
 
 
-def _token(document: Document, offset: int) -> tuple[Piece, int] | None:
+def _token(document: Document, offset: int) -> tuple[Piece, Reader, int] | None:
+    """The token at an offset, with its section and its parser."""
     piece = document.piece(offset)
     at = None if piece is None else piece.token(offset)
-    return None if piece is None or at is None else (piece, at)
-
-
-def _span(piece: Piece, at: int) -> TextSpan:
-    if piece.reader is None:
-        raise RuntimeError("a piece without tokens")
-    tokens = piece.reader.tokens
-    return TextSpan(piece.start + tokens.start(at), piece.start + tokens.ends[at])
+    if piece is None or piece.reader is None or at is None:
+        return None
+    return piece, piece.reader, at

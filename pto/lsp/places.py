@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from pto.core.errors import Loc
-from pto.lsp.features import TextSpan
+from pto.lsp.document import TextSpan
 
 _BYTES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 

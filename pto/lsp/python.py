@@ -24,7 +24,8 @@ from pto.core.errors import Diagnostic, Loc, Note
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup
 from pto.lang.names import PUBLIC, RENAMED
-from pto.lsp.features import HoverPage, TextSpan, fenced, row_home
+from pto.lsp.document import TextSpan
+from pto.lsp.features import HoverPage, fenced, row_home
 from pto.view.instruction import page
 
 LIMITS = ProcessLimits(seconds=60.0, megabytes=8192)

@@ -17,8 +17,8 @@ from pto.core.errors import Diagnostic, Loc, PtoError
 from pto.ir.text.comments import formatted
 from pto.lsp import features
 from pto.lsp.actions import QuickFix, fixes
-from pto.lsp.document import Document
-from pto.lsp.features import Completion, TextSpan
+from pto.lsp.document import Document, TextSpan
+from pto.lsp.features import Completion
 from pto.lsp.places import Places
 from pto.lsp.python import Examined, PythonFile, Remark, examined
 

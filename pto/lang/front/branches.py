@@ -29,10 +29,8 @@ from pto.lang.front.values import (
     is_register,
     is_same,
     kind_of,
-    one_region,
     parts,
     require_one_tile_type,
-    static_region,
     with_parts,
     words,
 )
@@ -40,7 +38,7 @@ from pto.lang.trace import Trace
 from pto.lang.values.operators import operations
 from pto.lang.values.registers import wrap
 from pto.lang.values.scalars import Scalar, as_value
-from pto.lang.values.tiles import Tile
+from pto.lang.values.tiles import Tile, same_region
 from pto.transform.tidy import computes_number
 
 _FEW = 8  # operations that are executed either way rather than branched around
@@ -167,8 +165,9 @@ class _Join:
         require_one_tile_type(tiles[0], tiles[-1])
         with ahead_of(self._trace, self._op):
             made = buffer(self._trace, tiles[0], name)
-            region = static_region(tiles[0]) if len(tiles) == 2 and one_region(*tiles) else None
-            if region is not None and not made.fixed:
+            region, other = tiles[0].known_region, tiles[-1].known_region
+            is_known = same_region(region, other) and all(isinstance(n, int) for n in region)
+            if is_known and len(tiles) == 2 and not made.fixed:
                 self._trace.set_region(made, *region)
         for block, source in zip(self._blocks, ends, strict=True):
             if source is not UNSET:

@@ -255,12 +255,9 @@ class CarriedLoop:
         kind = kind_of(value)
         leaf.args = [Value(kind, leaf.name, block) for block in blocks]
         leaf.before = False if kind.name == "i1" else 0.0 if kind.is_float else 0
-        leaf.ends = [*leaf.args[:-1], self._in(blocks[-1], value, kind)]
+        with self.trace.inside(blocks[-1], certain=True):
+            leaf.ends = [*leaf.args[:-1], as_value(value, kind)]
         return leaf
-
-    def _in(self, block: Block, number: object, kind: ScalarType) -> Value:
-        with self.trace.inside(block, certain=True):
-            return as_value(number, kind)
 
     def _late_tile(self, leaf: CarriedValue, part: Tile, op: Operation, block: Block) -> None:
         require_one_tile_type(part, part)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pto.lang.call.misused import RESULT
-from pto.lang.front.variables import binds
+from pto.lang.front.variables import binds, map_blocks
 
 RETURNED = "_pto_returned"
 GOING = "going"
@@ -93,16 +93,9 @@ class _Lower:
         return made
 
     def _statement(self, each: ast.stmt, loop: _ExitFlags | None) -> Block:
-        if isinstance(each, _SCOPES):
-            return [each]
         if isinstance(each, _LOOPS):
             return self._loop(each, loop)
-        for name, value in ast.iter_fields(each):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(each, name, self.block(value, loop))
-            for inner in value if isinstance(value, list) else ():  # pyright: ignore[reportUnknownVariableType]
-                if isinstance(inner, ast.ExceptHandler | ast.match_case):
-                    inner.body = self.block(inner.body, loop)
+        map_blocks(each, lambda body: self.block(body, loop))
         return [each]
 
     def _loop(self, each: ast.For | ast.While, around: _ExitFlags | None) -> Block:

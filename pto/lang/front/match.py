@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from pto.lang.front.variables import map_blocks
+
 _SUBJECT = "_pto_subject"
 
 
@@ -16,22 +18,12 @@ def chained(body: Iterable[ast.stmt]) -> list[ast.stmt]:
     """The statements of a function with `match` rewritten to `if` chains where possible."""
     made: list[ast.stmt] = []
     for each in body:
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            made.append(each)
-            continue
-        for name, value in ast.iter_fields(each):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(each, name, chained(value))
-        if isinstance(each, ast.Try | ast.TryStar):
-            for handler in each.handlers:
-                handler.body = chained(handler.body)
+        map_blocks(each, chained)
         made += _chain(each) if isinstance(each, ast.Match) else [each]
     return made
 
 
 def _chain(node: ast.Match) -> list[ast.stmt]:
-    for case in node.cases:
-        case.body = chained(case.body)
     if not all(_is_plain(case.pattern) for case in node.cases):
         known = ast.Attribute(ast.Name("_pto", ast.Load()), "known", ast.Load())
         call = ast.copy_location(ast.Call(known, [node.subject], []), node.subject)

@@ -25,6 +25,7 @@ from pto.lang.front.variables import (
     binds,
     bound,
     declared,
+    map_blocks,
     note_liveness,
     own_nodes,
     shared,
@@ -278,40 +279,38 @@ class _Rewriter(ast.NodeTransformer):
 
     # ---- deprecated forms
 
-    def _aliases(self, body: Iterable[ast.stmt]) -> list[ast.stmt]:
+    def _aliases(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """`with pto.If(c):` and `with pto.Else():` as `if` and `else`."""
         made: list[ast.stmt] = []
+        opened: ast.If | None = None  # the statement before, if it was `with pto.If`
         for each in body:
-            found = self._alias(each) if isinstance(each, ast.With) else None
-            is_scope = isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            for name, value in () if is_scope else ast.iter_fields(found or each):
-                if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                    setattr(found or each, name, self._aliases(value))
-            last = made[-1] if made else None
-            if isinstance(found, ast.If) and _is_else(found) and getattr(last, "is_alias", False):
-                last.orelse, last.is_alias = found.body, False  # pyright: ignore
+            map_blocks(each, self._aliases)
+            call = self._deprecated(each) if isinstance(each, ast.With) else None
+            if not isinstance(each, ast.With) or call is None or not (call.args or opened):
+                opened = None
+                made.append(each)
                 continue
-            made.append(each if found is None or _is_else(found) else found)
+            inner = each.body
+            if len(each.items) > 1:
+                inner = self._aliases([ast.copy_location(ast.With(each.items[1:], inner), each)])
+            if opened is not None and not call.args:
+                opened.orelse, opened = inner, None
+                continue
+            test = _call("condition", [*call.args], call)
+            opened = ast.copy_location(ast.If(test, inner, []), each)
+            made.append(opened)
         return made
 
-    def _alias(self, node: ast.With) -> ast.If | None:
+    def _deprecated(self, node: ast.With) -> ast.Call | None:
+        """The call `pto.If(c)` or `pto.Else()` of a statement, else None."""
         item = node.items[0]
         call = item.context_expr
-        kind = self._resolve(call.func) if isinstance(call, ast.Call) else None
-        word = getattr(kind, "__name__", "")
-        if getattr(kind, "__module__", "") != "pto.lang.control" or word not in ("If", "Else"):
-            return None
         if not isinstance(call, ast.Call) or item.optional_vars is not None or call.keywords:
             return None
-        if len(call.args) != (word == "If"):
-            return None
-        body: list[ast.stmt] = node.body
-        if len(node.items) > 1:
-            body = [ast.copy_location(ast.With(node.items[1:], body), node)]
-        test = _call("condition", [*call.args], call) if word == "If" else _call("other", [], call)
-        made = ast.copy_location(ast.If(test, body, []), node)
-        made.is_alias = word == "If"  # pyright: ignore[reportAttributeAccessIssue]
-        return made
+        kind = self._resolve(call.func)
+        word = getattr(kind, "__name__", "")
+        is_one = getattr(kind, "__module__", "") == "pto.lang.control" and word in ("If", "Else")
+        return call if is_one and len(call.args) == (word == "If") else None
 
 
 def complete(node: N) -> N:
@@ -319,10 +318,6 @@ def complete(node: N) -> N:
     if "type_params" in node._fields:
         setattr(node, "type_params", [])  # noqa: B010
     return node
-
-
-def _is_else(node: ast.If) -> bool:
-    return not node.orelse and not getattr(node, "is_alias", True)
 
 
 def _visited(maker: ast.NodeTransformer, node: N) -> N:

@@ -26,7 +26,7 @@ from pto.lang.express.shapes import flat, is_column, set_region
 from pto.lang.trace import Trace
 from pto.lang.values.registers import Mask, Vreg
 from pto.lang.values.scalars import Scalar, is_number
-from pto.lang.values.tiles import Tile, same_region
+from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, View
 
 MISSING: object = object()  # the value of a variable that has none
@@ -237,12 +237,3 @@ def ahead_of(trace: Trace, op: Operation) -> Generator[None]:
     new = [each for each in after if each not in known]
     for each in new:
         each.move_before(op)
-
-
-def static_region(t: Tile) -> tuple[int, int] | None:
-    rows, cols = t.known_region
-    return (rows, cols) if isinstance(rows, int) and isinstance(cols, int) else None
-
-
-def one_region(a: Tile, b: Tile) -> bool:
-    return same_region(a.known_region, b.known_region)

@@ -7,7 +7,7 @@ after it may read, `head` of a loop those that an iteration may read from the pr
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -59,6 +59,16 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*_SCOPES, ast.Lambda)):
             yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def map_blocks(node: ast.stmt, change: Callable[[list[ast.stmt]], list[ast.stmt]]) -> None:
+    """Replace each list of statements inside a statement; functions and classes stay."""
+    if isinstance(node, _SCOPES):
+        return
+    for owner in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        for name in ("body", "orelse", "finalbody"):
+            if getattr(owner, name, None):
+                setattr(owner, name, change(getattr(owner, name)))
 
 
 def declared(body: Iterable[ast.stmt], kind: type[ast.Global | ast.Nonlocal]) -> Names:
