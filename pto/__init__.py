@@ -21,11 +21,9 @@ def __getattr__(name: str) -> _Any:
         return _names.exported()
     if name in _names.MODULES:
         return _import_module(f"pto.{name}")
-    home, attribute = _names.RENAMED.get(name) or (_names.PUBLIC.get(name), name)
-    if home is None and name.startswith("_"):
+    if name.startswith("_"):
         raise AttributeError(f"module 'pto' has no attribute {name!r}")
-    found = getattr(_import_module(home), attribute) if home else _generated(name)
-    globals()[name] = found
+    found = globals()[name] = _names.find(name) or _generated(name)
     return found
 
 

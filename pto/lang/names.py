@@ -6,7 +6,8 @@ Instructions and element types are not listed: they come from the rows and from 
 from __future__ import annotations
 
 import builtins
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 HOMES: Final = {
     "pto.cluster.on": "on",
@@ -64,6 +65,12 @@ RENAMED: Final = {
 }
 MODULES: Final = ("observe",)  # for authors of observers
 PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}
+
+
+def find(name: str) -> Any:
+    """What a name above stands for; None for any other name."""
+    home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
+    return getattr(import_module(home), attribute) if home else None
 
 
 def known() -> set[str]:

@@ -187,7 +187,7 @@ def sizes_of(
     """Shapes with named sizes replaced by their names, and the values of the names in this call."""
     arrays = [p for p in parameters if p.kind == "array"]
     found: dict[str, int] = {}
-    first: dict[str, str] = {}
+    first: dict[str, str] = {}  # the parameter that has the name first
     made: list[Shape] = []
     for param, (shape, kind) in zip(arrays, shapes, strict=True):
         if param.sizes is None:
@@ -199,6 +199,7 @@ def sizes_of(
                 f"{kernel}: {param.name} has {len(param.sizes)} dimensions, the array {len(shape)}",
                 help=f"the annotation is {param}",
             )
+        named: list[int | str] = []
         for name, size in zip(param.sizes, shape, strict=True):
             if isinstance(name, int) and name != size:
                 raise _other(kernel, param.name, str(name), size, "the annotation")
@@ -206,10 +207,8 @@ def sizes_of(
                 raise _other(kernel, param.name, f"{name} = {found[name]}", size, first[name])
             if isinstance(name, str):
                 first.setdefault(name, param.name)
-        named = tuple(
-            n if isinstance(n, str) else s for n, s in zip(param.sizes, shape, strict=True)
-        )
-        made.append((named, kind))
+            named.append(name if isinstance(name, str) else size)
+        made.append((tuple(named), kind))
     return made, found
 
 

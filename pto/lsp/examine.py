@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ from pto.prove.values import LaunchSymbols, Values
 from pto.run.launch.call import count_of
 from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
+from pto.transform.reuse import tiles_of
 from pto.verify import judge
 
 _EXAMPLE = (
@@ -125,18 +127,13 @@ def _call(kernel: Kernel[...]) -> Call | None:
     example = example_of(kernel)
     if example is not None:
         return Call(example.values, example.blocks, True)
-    given = completed(kernel, {})
-    defaults = {p.name for p in kernel.parameters if p.kind == "constant"} & _defaults(kernel)
+    given, declared = completed(kernel, {}), signature(kernel.function).parameters
+    constants = (p.name for p in kernel.parameters if p.kind == "constant")
+    defaults = {n for n in constants if declared[n].default is not Parameter.empty}
     if {p.name for p in kernel.parameters} - {*given, *defaults}:
         return None
     runs = all(isinstance(n, int) for p in kernel.parameters for n in p.sizes or ())
     return Call(kernel_values(kernel, given, 0), 1, runs)
-
-
-def _defaults(kernel: Kernel[...]) -> set[str]:
-    code, given = kernel.function.__code__, kernel.function.__defaults__ or ()
-    names = code.co_varnames[: code.co_argcount]
-    return {*names[len(names) - len(given) :], *(kernel.function.__kwdefaults__ or {})}
 
 
 # ---- the instructions of each line
@@ -154,7 +151,7 @@ class LineFacts:
         for op in module.op.walk():
             if op.loc is None or op.loc.file != file:
                 continue
-            written = _written(op)
+            written = tiles_of(op, "out", "inout")
             made = [v for v in op.results if isinstance(v.type, TileBuf)]
             if written or (made and op.loc.line not in self.ops):
                 self.left[op.loc.line] = (written or made)[-1]
@@ -249,11 +246,6 @@ def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
             symbol = launch.symbol(arg.name, "argument")
             found.numbers[id(arg)] = number(int(given)) if call.runs else of(symbol)
     return found
-
-
-def _written(op: Operation) -> list[Value]:
-    """The tiles that an instruction writes."""
-    return [v for v in op.given("out", "inout") if isinstance(v.type, TileBuf)]
 
 
 def _does(op: Operation) -> bool:

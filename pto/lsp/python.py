@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from pto.core.confined import ProcessLimits, run
 from pto.core.errors import Diagnostic, Loc, Note
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup
-from pto.lang.names import PUBLIC, RENAMED
+from pto.lang.names import PUBLIC, RENAMED, find
 from pto.lsp.document import TextSpan
 from pto.lsp.features import HoverPage, fenced, row_home
 from pto.view.instruction import page
@@ -158,7 +157,7 @@ class PythonFile:
         row = _row(name)
         if row is not None:
             shown.append(fenced("".join(words for _, words in page(row)), "text"))
-        elif name and (about := inspect.getdoc(_public(name))):
+        elif name and (about := inspect.getdoc(find(name))):
             shown.append(about)
         return HoverPage(span, "\n---\n".join(shown)) if shown else None
 
@@ -169,7 +168,7 @@ class PythonFile:
         if row is not None:
             return row_home(row)
         try:
-            function = inspect.unwrap(_public(name))
+            function = inspect.unwrap(find(name))
             file = inspect.getsourcefile(function)
             return None if file is None else (file, inspect.getsourcelines(function)[1])
         except (TypeError, OSError):  # not a Python function
@@ -219,12 +218,6 @@ class PythonFile:
 def _row(name: str) -> Instr | None:
     """The instruction `pto.NAME`; a Python function of the same name takes precedence."""
     return None if not name or name in PUBLIC or name in RENAMED else lookup(f"pto.{name}")
-
-
-def _public(name: str) -> Any:
-    """The function or class `pto.NAME`."""
-    home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
-    return None if home is None else getattr(import_module(home), attribute)
 
 
 def _target(line: str) -> int | None:

@@ -7,17 +7,15 @@ import builtins
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from traceback import walk_tb
 from types import FrameType, ModuleType
-from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, PtoError, nearest
 from pto.lang.call.place import KernelError, is_own, is_users, raised_at, user_step
 from pto.lang.call.signature import instructions
 from pto.lang.debug import FormattedText
-from pto.lang.names import PUBLIC, RENAMED
+from pto.lang.names import PUBLIC, RENAMED, find
 from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.tiles import Tile
@@ -222,7 +220,7 @@ def instead(name: str) -> str | None:
         return _METHODS[name]
     home, _ = RENAMED.get(name) or (PUBLIC.get(name, ""), name)
     if home.startswith(_EXPRESSIONS):
-        return f"it is a function: {_usage(f'pto.{name}', _function(name))}"
+        return f"it is a function: {_usage(f'pto.{name}', find(name))}"
     if hasattr(Tile, name):
         return f"it is a method: {_usage(f't.{name}', getattr(Tile, name))}"
     if f"t{name}" in instructions():
@@ -256,12 +254,7 @@ def _call(said: str, frame: FrameType) -> Told | None:
     if not home.startswith(_OURS):
         return None
     shown = f"pto.{public}"
-    return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, _function(public))}"
-
-
-def _function(name: str) -> Any:
-    home, attribute = RENAMED.get(name) or (PUBLIC[name], name)
-    return getattr(import_module(home), attribute)
+    return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, find(public))}"
 
 
 def _usage(shown: str, function: object) -> str:

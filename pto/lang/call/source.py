@@ -27,10 +27,11 @@ def tree_of(file: str, around: Mapping[str, object] | None = None) -> ast.Module
     return _parsed("".join(lines)) if lines else None
 
 
-def definition_of(
-    code: CodeType, around: Mapping[str, object]
-) -> tuple[Definition, tuple[ast.ClassDef, ...]] | None:
-    """The definition that a code object was compiled from, and the classes around it.
+Found = tuple[Definition, ast.ClassDef | None]
+
+
+def definition_of(code: CodeType, around: Mapping[str, object]) -> Found | None:
+    """The definition that a code object was compiled from, and the innermost class around it.
 
     None if the source is not available, or is not the one that was compiled: the arguments and
     the line of the definition must agree.
@@ -40,7 +41,7 @@ def definition_of(
     tree = tree_of(code.co_filename, around)
     if tree is None:
         return None
-    found = [(n, c) for n, c in _definitions(tree, ()) if _is_of(n, code)]
+    found = [(n, c) for n, c in _definitions(tree, None) if _is_of(n, code)]
     if len(found) > 1:  # lambdas on one line
         found = [(n, c) for n, c in found if _spans(n.body, code)]  # pyright: ignore[reportArgumentType]
     return found[0] if len(found) == 1 else None
@@ -56,15 +57,11 @@ def _show_typed(code: CodeType) -> None:
         linecache.cache[file] = len("".join(lines)), None, lines, file
 
 
-def _definitions(
-    node: ast.AST, classes: tuple[ast.ClassDef, ...]
-) -> Iterator[tuple[Definition, tuple[ast.ClassDef, ...]]]:
+def _definitions(node: ast.AST, inside: ast.ClassDef | None) -> Iterator[Found]:
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.FunctionDef | ast.Lambda):
-            yield each, classes
-        yield from _definitions(
-            each, (*classes, each) if isinstance(each, ast.ClassDef) else classes
-        )
+            yield each, inside
+        yield from _definitions(each, each if isinstance(each, ast.ClassDef) else inside)
 
 
 def _is_of(node: Definition, code: CodeType) -> bool:

@@ -99,7 +99,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
         is_there &= code.co_filename != "<string>"  # texts of exec have this name, and so has -c
         REASONS[code] = _CHANGED if is_there else _NO_SOURCE
         return None
-    node, classes = found
+    node, inside = found
     node = copy.deepcopy(node)
     around: Mapping[str, object] = function.__globals__
     local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
@@ -108,7 +108,7 @@ def _compiled(function: FunctionType) -> CodeType | None:
         node.decorator_list, inner = [], node
     else:
         inner = ast.copy_location(ast.Expr(node), node)
-    top = _in_scopes(inner, classes, (*code.co_freevars, NAME))
+    top = _in_scopes(inner, inside, (*code.co_freevars, NAME))
     flags = code.co_flags & 0xFFF0000  # of `from __future__` statements
     whole = compile(top, code.co_filename, "exec", flags=flags, dont_inherit=True)
     made = _find(whole, code)
@@ -119,13 +119,13 @@ def _compiled(function: FunctionType) -> CodeType | None:
 
 
 def _in_scopes(
-    inner: ast.stmt, classes: tuple[ast.ClassDef, ...], variables: tuple[str, ...]
+    inner: ast.stmt, inside: ast.ClassDef | None, variables: tuple[str, ...]
 ) -> ast.Module:
-    """The definition nested in functions and classes like the original, so that free variables and
+    """The definition nested in a function and a class like the original, so that free variables and
     private names of a class resolve as before."""
     body: list[ast.stmt] = [inner]
-    for each in classes[-1:]:
-        body = [complete(ast.ClassDef(each.name, [], [], body, []))]
+    if inside is not None:
+        body = [complete(ast.ClassDef(inside.name, [], [], body, []))]
     given = [ast.arg(name) for name in variables if name != "__class__"]
     named = ast.arguments([], given, None, [], [], None, [])
     around = complete(ast.FunctionDef("_pto_around", named, body, []))

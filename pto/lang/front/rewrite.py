@@ -83,11 +83,10 @@ class _Rewriter(ast.NodeTransformer):
             rewrite(node, self._resolve)
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+    def visit_ClassDef(self, node: ast.AST) -> ast.AST:
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
+    visit_AsyncFunctionDef = visit_ClassDef
 
     # ---- statements
 

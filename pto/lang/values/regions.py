@@ -11,7 +11,7 @@ from typing import Any
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import RegionRule
 from pto.lang.call.session import Session
-from pto.lang.values.tiles import Extents, Tile, fill
+from pto.lang.values.tiles import Extent, Extents, Tile, fill
 
 Given = Mapping[str, Any]  # what is read, by operand name: tiles, views, numbers
 Follow = Callable[[Session, Tile, Given], Extents]
@@ -30,16 +30,6 @@ def _like(session: Session, dst: Tile, given: Given) -> Extents:
     return session.region(alike[0] if alike else dst)
 
 
-def _column(session: Session, dst: Tile, given: Given) -> Extents:
-    source = _first(("src",), given)
-    return (session.region(source)[0] if source else dst.rows), 1
-
-
-def _row(session: Session, dst: Tile, given: Given) -> Extents:
-    source = _first(("src",), given)
-    return 1, (session.region(source)[1] if source else dst.cols)
-
-
 def _product(session: Session, dst: Tile, given: Given) -> Extents:
     lhs, rhs = _first(("lhs", "a"), given), _first(("rhs", "b"), given)
     if lhs is None or rhs is None:
@@ -47,17 +37,14 @@ def _product(session: Session, dst: Tile, given: Given) -> Extents:
     return session.region(lhs)[0], session.region(rhs)[1]
 
 
-def _bits(session: Session, dst: Tile, given: Given) -> Extents:
-    source = _first(("src0", "src"), given)
-    return (session.region(source)[0] if source else dst.rows), dst.cols
+def _from_source(make: Callable[[Extent, Extent, Tile], Extents]) -> Follow:
+    """A rule that makes the region from the rows and columns of the source."""
 
+    def follow(session: Session, dst: Tile, given: Given) -> Extents:
+        source = _first(("src0", "src"), given)
+        return dst.shape if source is None else make(*session.region(source), dst)
 
-def _swapped(session: Session, dst: Tile, given: Given) -> Extents:
-    source = _first(("src",), given)
-    if source is None:
-        return dst.shape
-    rows, cols = session.region(source)
-    return cols, rows
+    return follow
 
 
 def _cut(session: Session, dst: Tile, given: Given) -> Extents:
@@ -92,11 +79,11 @@ def _all(session: Session, dst: Tile, given: Given) -> Extents:
 _FOLLOW: dict[RegionRule, Follow] = {
     RegionRule.LIKE: _like,
     RegionRule.VIEW: _like,  # if there is no view
-    RegionRule.COLUMN: _column,
-    RegionRule.ROW: _row,
+    RegionRule.COLUMN: _from_source(lambda rows, cols, dst: (rows, 1)),
+    RegionRule.ROW: _from_source(lambda rows, cols, dst: (1, cols)),
     RegionRule.PRODUCT: _product,
-    RegionRule.BITS: _bits,
-    RegionRule.SWAPPED: _swapped,
+    RegionRule.BITS: _from_source(lambda rows, cols, dst: (rows, dst.cols)),
+    RegionRule.SWAPPED: _from_source(lambda rows, cols, dst: (cols, rows)),
     RegionRule.WINDOW: _cut,
     RegionRule.INDEXED: _by_number,
     RegionRule.WHOLE: _all,
