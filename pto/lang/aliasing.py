@@ -25,11 +25,10 @@ _NONE: Roots = frozenset()
 def require_unshared(function: Operation, copies: Sequence[Operation]) -> None:
     """Raise if a buffer is changed in place while another one that may be the same object is
     live. `copies` are those of tiles to the buffers of variables."""
-    if copies:
-        found = _Sharing(copies, function)
-        body = function.regions[0].block
-        live_before(body, _NONE, found.live)
-        found.shared(body, frozenset())
+    found = _Sharing(copies, function)
+    body = function.regions[0].block
+    live_before(body, _NONE, found.live)
+    found.shared(body, frozenset())
 
 
 class _Sharing:

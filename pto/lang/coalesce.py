@@ -24,23 +24,10 @@ from pto.lang.values.tiles import Tile
 from pto.transform.reuse import allocation, kept_apart, tiles_of
 
 
-def coalesce(
-    function: Operation,
-    tiles: list[Tile],
-    copies: Sequence[Operation],
-    hints: Sequence[tuple[Value, Value]],
-) -> list[Tile]:
-    """Merge buffers and remove the copies between them; returns the remaining tiles. `hints` are
-    pairs of buffers to merge without a copy between them: a variable before and after."""
-    if not copies:
-        return tiles
-    found = _Coalesce(function, tiles, copies, hints)
-    kept = found.run()
-    _drop_empty(function)
-    return kept
+class Coalesce:
+    """The buffers of one function. `hints` are pairs of buffers to merge without a copy between
+    them: a variable before and after."""
 
-
-class _Coalesce:
     def __init__(
         self,
         function: Operation,
@@ -61,6 +48,7 @@ class _Coalesce:
         self._order = {op: n for n, op in enumerate(function.walk())}
 
     def run(self) -> list[Tile]:
+        """Merge buffers and remove the copies between them; returns the remaining tiles."""
         self._survey(self._function.regions[0].block)
         live_before(self._function.regions[0].block, frozenset(), self._before)
         wanted: Counter[frozenset[Value]] = Counter()
@@ -173,6 +161,7 @@ class _Coalesce:
                 into.seen |= tile.seen
                 into.settings += tile.settings
                 into.is_temporary = False
+        _drop_empty(self._function)
         return kept
 
     def _is_idle(self, op: Operation) -> bool:

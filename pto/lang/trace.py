@@ -20,7 +20,7 @@ from pto.isa.scalar.structure import RETURN
 from pto.isa.vector.predicate import PSET
 from pto.lang.aliasing import require_unshared
 from pto.lang.call.place import KernelError, assigned_names, here, located, mistake
-from pto.lang.coalesce import coalesce
+from pto.lang.coalesce import Coalesce
 from pto.lang.mark import Mark
 from pto.lang.regions import TileRegions
 from pto.lang.values.scalars import Scalar, as_value
@@ -232,20 +232,20 @@ class Trace(TileRegions):
         """Close the function, decide the types of tiles, remove unused operations."""
         self.require_whole()
         self.builder.append(RETURN)
-        require_unshared(self.builder.function, self.copies)
-        self.tiles = coalesce(self.builder.function, self.tiles, self.copies, self.hints)
-        self._reuse()
+        function = self.builder.function
+        if self.copies:
+            require_unshared(function, self.copies)
+            self.tiles = Coalesce(function, self.tiles, self.copies, self.hints).run()
+        self._reuse(function)
         for tile in self.tiles:
             self.settle(tile)
-        drop_unused(self.builder.function)
-        tidy(self.builder.function)
+        drop_unused(function)
+        tidy(function)
         return self.module
 
-    def _reuse(self) -> None:
+    def _reuse(self, function: Operation) -> None:
         """Place temporaries in the buffers of their sources where possible."""
-        reuse = Reuse(
-            self.builder.function, [tile.value for tile in self.tiles if tile.is_temporary]
-        )
+        reuse = Reuse(function, [tile.value for tile in self.tiles if tile.is_temporary])
         reuse.run()
         by_value = {tile.value: tile for tile in self.tiles}
         for tile in self.tiles:

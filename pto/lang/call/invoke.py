@@ -86,18 +86,8 @@ def invoke(row: Instr, args: Sequence[object], named: Mapping[str, object]) -> o
         for tile, region in before if session.eager else ():
             session.set_region(tile, *region)
         raise
-    wrapped = [_wrapped(session, value) for value in results]
+    wrapped = [wrap(value, session) for value in results]
     return None if not wrapped else wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
-
-
-def _wrapped(session: Session, value: Value) -> object:
-    if isinstance(value.type, TileBuf):
-        rows, cols = (
-            size if valid is None else valid
-            for size, valid in zip(value.type.tile.shape, value.type.tile.valid, strict=True)
-        )
-        return Tile(value, session, True, (rows, cols))
-    return wrap(value, session)
 
 
 def _bind(row: Instr, args: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:

@@ -13,6 +13,7 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, ValueHandle
 from pto.lang.values.operators import COMMUTES, COMPARED, Comparisons, Operators, operations
 from pto.lang.values.scalars import Scalar, is_number
+from pto.lang.values.tiles import Tile
 
 R = TypeVar("R", covariant=True)
 
@@ -89,4 +90,8 @@ def wrap(value: Value, session: Session) -> Any:
     """A result of an instruction as an object of the user-level class."""
     if isinstance(value.type, t.Scalar):
         return session.scalar(value)
+    if isinstance(value.type, t.TileBuf):
+        tile = value.type.tile
+        rows, cols = (n if v is None else v for n, v in zip(tile.shape, tile.valid, strict=True))
+        return Tile(value, session, True, (rows, cols))
     return _PROXIES.get(type(value.type), ValueHandle)(value, session)
