@@ -51,6 +51,9 @@ def convert(
 
 add, sub, mul = operator.add, operator.sub, operator.mul
 bit_and, bit_or, bit_xor, bit_not = operator.and_, operator.or_, operator.xor, operator.inv
+negative = operator.neg
+# The count is read as unsigned; one of the width or more gives 0, or the sign of a signed value.
+shift_left, shift_right = operator.lshift, operator.rshift
 
 
 def is_integer(a: Lanes) -> bool:
@@ -99,11 +102,6 @@ def multiply_add(acc: Lanes, a: Lanes, b: Lanes) -> Lanes:
     return fma(a, b, acc)
 
 
-def negative(a: Lanes) -> Lanes:
-    """-a; integers wrap."""
-    return -a
-
-
 def _div(a: Lanes, b: Lanes) -> Lanes:
     if not is_integer(a):
         return a / b
@@ -120,16 +118,6 @@ def _div(a: Lanes, b: Lanes) -> Lanes:
 def div(a: Lanes, b: Lanes) -> Lanes:
     """IEEE division; integers truncate toward zero, and x / 0 is 0."""
     return quotient(a, b) if is_integer(a) else a / b
-
-
-def shift_left(a: Lanes, b: Lanes) -> Lanes:
-    """a << b with b read as unsigned; a count of the width or more gives 0."""
-    return a << b
-
-
-def shift_right(a: Lanes, b: Lanes) -> Lanes:
-    """a >> b, arithmetic if a is signed; b as in shift_left."""
-    return a >> b
 
 
 def shift_amount(count: Lanes, like: Lanes) -> Lanes:
@@ -155,6 +143,11 @@ def raw(a: Lanes) -> Lanes:
 def from_raw(bits: Lanes, like: Lanes) -> Lanes:
     """Bits as a lane of the type of `like`."""
     return bits.view(like.dtype)
+
+
+def on_bits(fn: Callable[..., Lanes]) -> Callable[..., Lanes]:
+    """fn of the bits of lanes, as a lane of the first one's type."""
+    return lambda *sources: from_raw(fn(*map(raw, sources)), sources[0])
 
 
 def count_ones(a: Lanes) -> Lanes:

@@ -310,6 +310,11 @@ def _if(c: Compiler, op: Operation) -> Do_:
     return step
 
 
+def _hand(frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
+    for a, v in zip(to, sources, strict=True):
+        frame[id(a)] = frame[id(v)]
+
+
 def _carry(group: ItemGroup, frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
     found = [group.merged(frame.get(id(a)), frame[id(v)]) for a, v in zip(to, sources, strict=True)]
     for a, value in zip(to, found, strict=True):
@@ -325,8 +330,7 @@ def _for(c: Compiler, op: Operation) -> Do_:
         at = np.array(frame[id(lower)])
         end, stride = frame[id(upper)], frame[id(by)]
         require_step(int(group.taken(stride).min()))
-        for a, v in zip(carried, inits, strict=True):
-            frame[id(a)] = frame[id(v)]
+        _hand(frame, carried, inits)
         live = group.active[at[group.active] < end[group.active]]
         while live.size:
             part = group.of(live)
@@ -336,8 +340,7 @@ def _for(c: Compiler, op: Operation) -> Do_:
             at[live] += stride[live]
             live = live[at[live] < end[live]]
             group.look()
-        for result, a in zip(op.results, carried, strict=True):
-            frame[id(result)] = frame[id(a)]
+        _hand(frame, op.results, carried)
 
     return step
 
@@ -348,8 +351,7 @@ def _while(c: Compiler, op: Operation) -> Do_:
     condition, *passed = before.last
 
     def step(group: ItemGroup, frame: Frame) -> None:
-        for a, v in zip(asked, op.operands, strict=True):
-            frame[id(a)] = frame[id(v)]
+        _hand(frame, asked, op.operands)
         live = group.active
         while live.size:
             part = group.of(live)
@@ -358,8 +360,7 @@ def _while(c: Compiler, op: Operation) -> Do_:
             live = live[frame[id(condition)][live].astype(np.bool_)]
             if live.size:
                 part = group.of(live)
-                for a, v in zip(told, passed, strict=True):
-                    frame[id(a)] = frame[id(v)]
+                _hand(frame, told, passed)
                 after.run(part, frame)
                 _carry(part, frame, asked, after.last)
             group.look()

@@ -92,10 +92,10 @@ def contract(
         left, right = _scaled(left, scales[0], 1), _scaled(right, scales[1], 0)
     total = _sum(left, right)
     if saturate and not np.isfinite(total).all():
-        total = _limited_sum(left, right)
+        total = _fused_sum(left, right, saturate=True)
     if start is not None:
         old = start.astype(np.float32, copy=False)
-        total = _limited_add(old, total) if saturate else old + total
+        total = _limited(old + total, old, total) if saturate else old + total
     return total if into is F32 else convert(total, F32, into, saturate=saturate)
 
 
@@ -122,7 +122,7 @@ def _sum(left: Array, right: Array) -> F32s:
     """The sum over k in order."""
     if left.dtype == np.float32 and _is_exact(left, right):
         return _plain_sum(left, right)
-    return _fused_sum(left.astype(np.float64), right.astype(np.float64))
+    return _fused_sum(left, right)
 
 
 def _is_exact(left: F32s, right: F32s) -> bool:
@@ -149,14 +149,15 @@ def _plain_sum(left: F32s, right: F32s) -> F32s:
     return total
 
 
-def _fused_sum(left: Array, right: Array) -> F32s:
-    """The sum with products exact in f64.
+def _fused_sum(left: Array, right: Array, saturate: bool = False) -> F32s:
+    """The sum with products exact in f64; with `saturate`, sums of finite numbers stay finite.
 
     A sum in f64 is rounded a second time to f32. This is correct unless the first rounding gives a
     tie of f32, or a subnormal.
     """
     total = np.zeros((left.shape[0], right.shape[1]), np.float32)
-    for column, row in zip(np.ascontiguousarray(left.T)[:, :, None], right, strict=True):
+    columns = np.ascontiguousarray(left.T, np.float64)[:, :, None]
+    for column, row in zip(columns, right.astype(np.float64), strict=True):
         term, old = column * row, total.astype(np.float64)
         new = term + old
         total = new.astype(np.float32)
@@ -164,22 +165,12 @@ def _fused_sum(left: Array, right: Array) -> F32s:
         doubt |= (np.abs(new) < _TINY) & (new != 0)
         if np.count_nonzero(doubt):
             total[doubt] = odd_sum(term[doubt], old[doubt], new[doubt]).astype(np.float32)
+        if saturate:
+            total = _limited(total, term, old)
     return total
 
 
-def _limited_sum(left: Array, right: Array) -> F32s:
-    """As `_fused_sum`, with each sum of finite numbers kept finite."""
-    total = np.zeros((left.shape[0], right.shape[1]), np.float32)
-    for k in range(left.shape[1]):
-        column, row = left[:, k, None].astype(np.float64), right[k].astype(np.float64)
-        term, old = column * row, total.astype(np.float64)
-        found = odd_sum(term, old, term + old).astype(np.float32)
-        whole = np.isfinite(term) & np.isfinite(old)
-        total = np.where(whole, np.clip(found, -_MOST, _MOST), found)
-    return total
-
-
-def _limited_add(a: F32s, b: F32s) -> F32s:
-    total = a + b
+def _limited(total: F32s, a: Array, b: Array) -> F32s:
+    """A sum that is finite if both numbers are."""
     whole = np.isfinite(a) & np.isfinite(b)
     return np.where(whole, np.clip(total, -_MOST, _MOST), total)

@@ -226,17 +226,6 @@ def _finish_of(
     return Finish(mode, scale, relu, alpha, clip, saturate, keep_nan)
 
 
-def _shape(
-    layout: str, split: Any, loop0: Any, loop3: tuple[Any, ...], *sizes: int
-) -> FixpipeShape:
-    m, n, src_stride, dst_stride = sizes
-    count, src_step, dst_step = (1, 0, 0) if loop3[0] is None else loop3
-    step = 1 if loop0 is None else loop0
-    return FixpipeShape(
-        m, n, src_stride, dst_stride, layout, step, bool(split), count, src_step, dst_step
-    )
-
-
 def _mte_l0c(case: Case) -> Callable[..., None]:
     """mte_l0c_l1, mte_l0c_gm and mte_l0c_ub."""
     fixpipe, saturation = Fixpipe.of(case), _saturation(case)
@@ -246,9 +235,11 @@ def _mte_l0c(case: Case) -> Callable[..., None]:
     atomic = written_atomic(case)
 
     def run(core: Machine, src: Pointer, dst: Pointer, *operands: Any) -> None:
-        sizes, given, rest = operands[:4], operands[4:7], operands[7:]
+        (m, n, src_stride, dst_stride), given, rest = operands[:4], operands[4:7], operands[7:]
         *own, split, loop0, count, src_step, dst_step = rest
-        shape = _shape(layout, split, loop0, (count, src_step, dst_step), *sizes)
+        step = 1 if loop0 is None else loop0
+        repeat = (1, 0, 0) if count is None else (count, src_step, dst_step)
+        shape = FixpipeShape(m, n, src_stride, dst_stride, layout, step, bool(split), *repeat)
         channels = max(shape.n, 0)
         chosen = _finish_of(core, fixpipe.name, quant, relu, channels, *given, saturation(core))
         half: Split = 0 if dst_mode is None else dst_mode

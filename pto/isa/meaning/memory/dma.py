@@ -178,16 +178,17 @@ def _word(register: str) -> Move:
     return _put(register, lambda value: (value,))
 
 
+_LOW, _HIGH = (1 << 40) - 1, (1 << 24) - 1  # fields of a word: 40 and 24 bits
+
+
 def _split_word(register: str) -> Move:
-    """One word from its low 40 and its high 24 bits."""
-    low, high = (1 << 40) - 1, (1 << 24) - 1
-    return _put(register, lambda a, b: (a & low | (b & high) << 40,))
+    """One word from its two fields."""
+    return _put(register, lambda a, b: (a & _LOW | (b & _HIGH) << 40,))
 
 
 def _packed_strides(register: str) -> Move:
     """source | destination << 40."""
-    low, high = (1 << 40) - 1, (1 << 24) - 1
-    return _put(f"{register} outtol1", lambda value: (value & low, value >> 40 & high))
+    return _put(f"{register} outtol1", lambda value: (value & _LOW, value >> 40 & _HIGH))
 
 
 def _pad_value(case: Case) -> Callable[..., None]:
@@ -197,18 +198,8 @@ def _pad_value(case: Case) -> Callable[..., None]:
     return lambda x, value: x.put(registers.MOV_PAD, x.bits(value, type))
 
 
-def _atomic(number: int) -> Move:
-    """Set the type of atomic writes; their operation in CTRL is unchanged."""
-    return _field(registers.ATOMIC_TYPE, 7, number)
-
-
-def _combination(number: int) -> Move:
-    """Set the operation of atomic writes; their type in CTRL is unchanged."""
-    return _field(registers.ATOMIC_OP, 3, number)
-
-
 def _field(shift: int, mask: int, number: int) -> Move:
-    """Set bits of CTRL."""
+    """Set bits of CTRL; the others are unchanged."""
     kept, bits = ~(mask << shift), number << shift
 
     def run(x: Mover) -> None:
@@ -242,11 +233,11 @@ CONFIG: dict[str, Move] = {
     "set_channel_para": _split_word(registers.CHANNEL),
     "set_mov_pad_val": Move(_pad_value),
     **{
-        f"set_atomic_{name}": _atomic(number)
+        f"set_atomic_{name}": _field(registers.ATOMIC_TYPE, 7, number)
         for number, name in enumerate(("none", "f32", "f16", "s16", "s32", "s8", "bf16"))
     },
     **{
-        f"set_atomic_{name}": _combination(number)
+        f"set_atomic_{name}": _field(registers.ATOMIC_OP, 3, number)
         for number, name in enumerate(registers.ATOMIC_OPS)
     },
 }

@@ -13,12 +13,8 @@ from pto.isa.meaning import lanes, mathlib
 from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.tile.regions import element, taken
+from pto.isa.meaning.vector.arithmetic import same
 from pto.isa.rules.rule import Case
-
-
-def same(a: Lanes) -> Lanes:
-    """The element itself, bit for bit."""
-    return a
 
 
 def prelu(a: Lanes, slope: Lanes) -> Lanes:
@@ -58,11 +54,7 @@ def with_integers(
 
 def of_bits(fn: Callable[..., Lanes]) -> Lane:
     """fn of integers, or of the bits of floats."""
-
-    def on_bits(*sources: Lanes) -> Lanes:
-        return lanes.from_raw(fn(*map(lanes.raw, sources)), sources[0])
-
-    return Lane(fn, make=with_integers(on_bits, fn))
+    return Lane(fn, make=with_integers(lanes.on_bits(fn), fn))
 
 
 def integer_log(a: Lanes) -> Lanes:

@@ -14,17 +14,8 @@ def same(a: Lanes) -> Lanes:
     return a
 
 
-def or_bits(a: Lanes, b: Lanes) -> Lanes:
-    """Bitwise or, also of floats: it merges the two parts of a narrowing vcvt."""
-    return lanes.from_raw(lanes.bit_or(lanes.raw(a), lanes.raw(b)), a)
-
-
-def and_bits(a: Lanes, b: Lanes) -> Lanes:
-    return lanes.from_raw(lanes.bit_and(lanes.raw(a), lanes.raw(b)), a)
-
-
-def xor_bits(a: Lanes, b: Lanes) -> Lanes:
-    return lanes.from_raw(lanes.bit_xor(lanes.raw(a), lanes.raw(b)), a)
+# Of the bits of floats too: or merges the two parts of a narrowing vcvt.
+or_bits, and_bits, xor_bits = map(lanes.on_bits, (lanes.bit_or, lanes.bit_and, lanes.bit_xor))
 
 
 def shift_left(a: Lanes, count: Lanes) -> Lanes:

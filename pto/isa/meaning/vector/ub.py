@@ -94,25 +94,6 @@ def misaligned(name: str, memory: Memory, address: int, needed: int, instead: st
     )
 
 
-def whole(dtype: np.dtype[Any]) -> Callable[[Pointer], tuple[Items, int]]:
-    """fn(pointer) -> the whole memory as items aligned with the pointer, and its index."""
-    size = dtype.itemsize
-    memory: Memory | None = None
-    typed: Items = np.empty(0, dtype)
-    phase = 0
-
-    def of(pointer: Pointer) -> tuple[Items, int]:
-        nonlocal memory, typed, phase
-        rest = pointer.address % size
-        if pointer.memory is not memory or rest != phase:
-            memory, phase = pointer.memory, rest
-            usable = (memory.size - rest) // size * size
-            typed = memory.data[rest : rest + usable].view(dtype)
-        return typed, (pointer.address - rest) // size
-
-    return of
-
-
 def positions(case: Case, typed: Items, start: int, index: Items, active: Items | None) -> Items:
     """start + index of the active lanes (None: all); an error names the first bad lane."""
     where = index.astype(np.int64) + start

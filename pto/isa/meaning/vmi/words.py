@@ -9,17 +9,18 @@ pointer. The same function runs on the implementation of the compiled engine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.dtypes import DType
+from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import NumberWords
-from pto.isa.meaning.vector.ub import Items, positions, whole
+from pto.isa.meaning.vector.ub import Items, positions
 from pto.isa.meaning.vector.values import lane_maker
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
@@ -34,17 +35,22 @@ class VectorWords(NumberWords):
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self._memory: dict[np.dtype[Any], Callable[[Pointer], tuple[Items, int]]] = {}
+        self._seen: dict[np.dtype[Any], tuple[Memory, int, Items]] = {}
 
     def _at(
         self, pointer: Pointer, item: np.dtype[Any], places: Any, active: Any
     ) -> tuple[Items, Items]:
-        """The memory as items, and the index of the selected ones."""
-        found = self._memory.get(item)
-        if found is None:
-            found = self._memory[item] = whole(item)
-        typed, start = found(pointer)
-        return typed, positions(self.case, typed, start, places, active)
+        """The memory as items aligned with the pointer, and the index of the selected ones.
+
+        The last view of a memory is cached: it costs more than the access itself.
+        """
+        size, memory = item.itemsize, pointer.memory
+        start, phase = divmod(pointer.address, size)
+        seen = self._seen.get(item)
+        if seen is None or seen[0] is not memory or seen[1] != phase:
+            typed = memory.data[phase:][: (memory.size - phase) // size * size].view(item)
+            seen = self._seen[item] = memory, phase, typed
+        return seen[2], positions(self.case, seen[2], start, places, active)
 
     def runs(self, source: Pointer, item: np.dtype[Any], runs: Sequence[Run]) -> Lanes:
         """Elements of memory, run by run."""
