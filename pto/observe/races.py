@@ -37,19 +37,17 @@ _STORES = "VST_VST"  # inside a vector scope: the same
 _REMEMBERED = 1000  # locations of one finding that are listed separately
 
 
-def counters_text(op: Operation, counters: tuple[int, ...]) -> str:
-    """`i=2, j=0`: the loops around an operation, outermost first."""
-    loops = op.loops()
-    names = [loop.regions[0].block.args[0].name for loop in loops]
-    return ", ".join(f"{name}={value}" for name, value in zip(names, counters, strict=False))
+def counters_text(op: Operation, counters: tuple[int, ...], frame: str = ", {}") -> str:
+    """`, i=2, j=0`: the loops around an operation, outermost first; empty if there are none."""
+    names = [loop.regions[0].block.args[0].name for loop in op.loops()]
+    text = ", ".join(f"{name}={value}" for name, value in zip(names, counters, strict=False))
+    return frame.format(text) if text else ""
 
 
 def described(thread: Thread, moment: Moment) -> str:
     """`tload #7 on MTE2, block 0, i=2`."""
-    where = counters_text(moment.op, moment.counters)
-    name = moment.op.name.removeprefix("pto.")
-    text = f"{name} #{moment.number} on {thread.pipe}, {thread.agent.name}"
-    return f"{text}, {where}" if where else text
+    name, where = moment.op.name.removeprefix("pto."), counters_text(moment.op, moment.counters)
+    return f"{name} #{moment.number} on {thread.pipe}, {thread.agent.name}{where}"
 
 
 @dataclass(slots=True)

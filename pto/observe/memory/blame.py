@@ -47,8 +47,7 @@ class WriteSite:
         return self.op.name.removeprefix("pto.")
 
     def __str__(self) -> str:
-        inside = counters_text(self.op, self.counters)
-        return f"{self.name} on {self.core}{f' ({inside})' if inside else ''}"
+        return f"{self.name} on {self.core}{counters_text(self.op, self.counters, ' ({})')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pto.core.errors import Diagnostic, Note
 from pto.observe.memory.accesses import TimedAccess
 from pto.observe.memory.lines import CacheLines
 from pto.observe.memory.log import GlobalLog
-from pto.observe.order.clocks import Clock, Clocks, Thread
+from pto.observe.order.clocks import Clock, Clocks, Thread, knows
 from pto.observe.races import described
 
 _FIX = "pto.cmo.cacheinvalid %ptr single_cache_line (on a5 also pto.dcci)"
@@ -67,38 +67,35 @@ class Caches:
             if touch.is_scalar:
                 self._load(touch)
             return
-        thread, moment, cells, base = touch.thread, touch.moment, touch.cells, touch.base
-        self.lines.write(thread, moment, cells, base)
+        self.lines.write(touch)
         if touch.is_scalar:  # it stays in the cache for now
             self._has_stores = True
-            self.lines.store(thread, moment, touch.time, cells, base)
-            self._stores.touch(cells, base, thread.index, touch.time, thread.clock, "write")
+            self.lines.store(touch)
+            at = touch.thread.index, touch.time, touch.thread.clock
+            self._stores.touch(touch.cells, touch.base, *at, "write")
 
     def _load(self, touch: TimedAccess) -> None:
         """A scalar read: report lines that were not invalidated since another core wrote them."""
-        thread, moment, cells, base = touch.thread, touch.moment, touch.cells, touch.base
+        thread = touch.thread
         known = self._flushed.get(id(thread.agent), _Flushed())
-        for other, time, first, last in self.lines.load(thread, moment, cells, base):
-            self._report("PTO-R038", touch, other, time, first - base, last - base)
-        for writer, time, first, last in self._log.writers(cells, base):
+        for stale in self.lines.load(touch):
+            self._report("PTO-R038", touch, *stale)
+        for writer, time, first, last in self._log.writers(touch.cells, touch.base):
             other = self._clocks.threads[writer]
             if other.agent is thread.agent or _over(thread, other, time):
                 continue
             if time > thread.clock[writer]:
                 continue  # a race, which is reported as such
-            seen = [
-                f is not None and _knows(f[0], writer, time)
-                for f in known.of(self.lines.between(first, last))
-            ]
-            if not all(seen):
-                self._report("PTO-R038", touch, other, time, first - base, last - base)
+            flushes = known.of(self.lines.between(first, last))
+            if not all(f is not None and knows(f[0], writer, time) for f in flushes):
+                self._report("PTO-R038", touch, other, time, first, last)
 
     def _read(self, touch: TimedAccess) -> None:
         """Any read: report scalar writes that were not written back."""
         if not self._has_stores:
             return
-        thread, base = touch.thread, touch.base
-        for writer, time, first, last in self._stores.writers(touch.cells, base):
+        thread = touch.thread
+        for writer, time, first, last in self._stores.writers(touch.cells, touch.base):
             other = self._clocks.threads[writer]
             if other.agent is thread.agent and touch.is_scalar:
                 continue
@@ -106,12 +103,9 @@ class Caches:
                 continue
             known = self._flushed.get(id(other.agent), _Flushed())
             late = int(thread.clock[writer]) if other is not thread else other.now
-            back = [
-                f is not None and time < f[1] <= late
-                for f in known.of(self.lines.between(first, last))
-            ]
-            if not all(back):
-                self._report("PTO-R039", touch, other, time, first - base, last - base)
+            flushes = known.of(self.lines.between(first, last))
+            if not all(f is not None and time < f[1] <= late for f in flushes):
+                self._report("PTO-R039", touch, other, time, first, last)
 
     def _report(
         self, code: str, touch: TimedAccess, other: Thread, time: int, first: int, last: int
@@ -121,7 +115,7 @@ class Caches:
         key = code, id(earlier.op), id(moment.op)
         if key in self._found:
             return
-        where = f"GM[{first:#06x}..{last:#06x})"
+        where = f"GM[{first - touch.base:#06x}..{last - touch.base:#06x})"
         if code == "PTO-R038":
             message = (
                 f"scalar read of {where} may see what the data cache holds:"
@@ -142,9 +136,4 @@ class Caches:
 def _over(thread: Thread, other: Thread, time: int) -> bool:
     """True if the other kernel had ended before this one began: caches are empty then."""
     base = thread.agent.base
-    known = base is not None and other.index < len(base) and base[other.index] >= time
-    return known and other.agent.launch != thread.agent.launch
-
-
-def _knows(clock: Clock, thread: int, time: int) -> bool:
-    return thread < clock.size and time <= int(clock[thread])
+    return knows(base, other.index, time) and other.agent.launch != thread.agent.launch

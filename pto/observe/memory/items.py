@@ -20,16 +20,24 @@ _SEVERAL = -2  # several warps have read a byte
 Ints = npt.NDArray[Any]
 
 
-class _Marks:
-    """The last writer and reader of each byte of a memory, with their times."""
+class _Last:
+    """The last access of one kind to each byte: when, by which warp, by which operation."""
 
     def __init__(self, size: int) -> None:
-        self.written = np.zeros(size, np.int32)  # the interval between two barriers
-        self.read = np.zeros(size, np.int32)
-        self.writer = np.zeros(size, np.int32)  # a warp
-        self.reader = np.zeros(size, np.int32)
-        self.store = np.zeros(size, np.int32)  # the number of an operation
-        self.load = np.zeros(size, np.int32)
+        self.when = np.zeros(size, np.int32)  # the interval between two barriers
+        self.warp = np.zeros(size, np.int32)
+        self.op = np.zeros(size, np.int32)
+
+    def by_others(self, places: Ints, warp: Ints, now: int) -> Ints:
+        """Whether another warp has accessed each byte in this interval."""
+        return (self.when[places] == now) & (self.warp[places] != warp)
+
+
+class _Marks:
+    """The last store and load of each byte of a memory."""
+
+    def __init__(self, size: int) -> None:
+        self.stores, self.loads = _Last(size), _Last(size)
         self.atomic = np.zeros(size, np.bool_)
 
 
@@ -74,16 +82,14 @@ class Conflicts:
         writes: bool,
         atomic: bool,
     ) -> None:
-        now = self._stretch
-        bad = (marks.written[places] == now) & (marks.writer[places] != warp)
+        now, word = self._stretch, "stores" if writes else "loads"
+        bad = marks.stores.by_others(places, warp, now)
         if atomic:
             bad &= ~marks.atomic[places]
-        self._report(
-            bad, places, marks.store, memory, op, "stores" if writes else "loads", "stored"
-        )
+        self._report(bad, places, marks.stores.op, memory, op, word, "stored")
         if writes and not atomic:
-            bad = (marks.read[places] == now) & (marks.reader[places] != warp)
-            self._report(bad, places, marks.load, memory, op, "stores", "loaded")
+            bad = marks.loads.by_others(places, warp, now)
+            self._report(bad, places, marks.loads.op, memory, op, word, "loaded")
 
     def _report(
         self,
@@ -133,14 +139,12 @@ class Conflicts:
     def _mark(
         self, marks: _Marks, places: Ints, warp: Ints, number: int, writes: bool, atomic: bool
     ) -> None:
-        now = self._stretch
+        now, last = self._stretch, marks.stores if writes else marks.loads
         if writes:
-            marks.written[places], marks.writer[places] = now, warp
-            marks.store[places], marks.atomic[places] = number, atomic
-            return
-        again = (marks.read[places] == now) & (marks.reader[places] != warp)
-        marks.reader[places] = np.where(again, _SEVERAL, warp)
-        marks.read[places], marks.load[places] = now, number
+            marks.atomic[places] = atomic
+        else:
+            warp = np.where(last.by_others(places, warp, now), _SEVERAL, warp)
+        last.when[places], last.warp[places], last.op[places] = now, warp, number
 
 
 _HELP = "put pto.syncthreads between them, or use an atomic update"

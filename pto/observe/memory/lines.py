@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
+from pto.observe.memory.accesses import TimedAccess
 from pto.observe.memory.granules import Cells
 from pto.observe.memory.log import GlobalLog
 from pto.observe.order.clocks import Clock, Clocks, Moment, Thread
@@ -70,21 +71,23 @@ class CacheLines:
             if copy is not None:
                 copy.back, copy.is_held = time, False
 
-    def load(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> Iterator[Stale]:
+    def load(self, touch: TimedAccess) -> Iterator[Stale]:
         """A scalar read: yields writes of transfers of the same core that the line misses."""
-        for line in self._of(cells, base):
-            copy = self._fetched(thread, moment, line)
-            for writer, time, first, last in self._log.writers(cells, base):
+        thread = touch.thread
+        for line in self._of(touch):
+            copy = self._fetched(touch, line)
+            for writer, time, first, last in self._log.writers(touch.cells, touch.base):
                 other = self._clocks.threads[writer]
                 is_own = other.agent is thread.agent and not _is_scalar(other.moments[time - 1])
                 if is_own and copy.clock_of(writer) < time <= thread.clock[writer]:
                     yield other, time, first, last
 
-    def store(self, thread: Thread, moment: Moment, time: int, cells: Cells, base: int) -> None:
+    def store(self, touch: TimedAccess) -> None:
         """A scalar write into a line: report writes of other agents since the fetch (lost)."""
-        low, high = (base + n for n in cells.span())
-        for line in self._of(cells, base):
-            copy = self._fetched(thread, moment, line)
+        thread, moment, base = touch.thread, touch.moment, touch.base
+        low, high = (base + n for n in touch.cells.span())
+        for line in self._of(touch):
+            copy = self._fetched(touch, line)
             whole = Cells(line - base, (), (), LINE)
             for writer, when, first, last in self._log.writers(whole, base):
                 other = self._clocks.threads[writer]
@@ -95,13 +98,14 @@ class CacheLines:
                 races = when > thread.clock[writer] and first < high and last > low
                 if not races and when > copy.clock_of(writer):
                     self._report(copy.thread, moment, other, written, line - base)
-            copy.moment, copy.stored, copy.back = moment, time, 0
+            copy.moment, copy.stored, copy.back = moment, touch.time, 0
 
-    def write(self, thread: Thread, moment: Moment, cells: Cells, base: int) -> None:
+    def write(self, touch: TimedAccess) -> None:
         """A write of any pipe: report a later write-back of the line that overwrites it."""
-        low, high = cells.span()
+        thread, moment, base = touch.thread, touch.moment, touch.base
+        low, high = touch.cells.span()
         for line, copies in self._near(base + low, base + high):
-            if not _meet(cells, base, line):
+            if not _meet(touch.cells, base, line):
                 continue
             for copy in copies.values():
                 is_own = copy.thread is thread and _is_scalar(moment)
@@ -123,9 +127,9 @@ class CacheLines:
         """The starts of the lines with bytes between two addresses."""
         return range(self.line(low), high, LINE)
 
-    def _of(self, cells: Cells, base: int) -> range:
-        low, high = cells.span()
-        return self.between(base + low, base + high)
+    def _of(self, touch: TimedAccess) -> range:
+        low, high = touch.cells.span()
+        return self.between(touch.base + low, touch.base + high)
 
     def _near(self, low: int, high: int) -> Iterator[tuple[int, dict[int, _Copy]]]:
         """Known lines with bytes between two addresses."""
@@ -135,12 +139,12 @@ class CacheLines:
         else:
             yield from ((n, c) for n, c in self._copies.items() if n < high and n + LINE > low)
 
-    def _fetched(self, thread: Thread, moment: Moment, line: int) -> _Copy:
+    def _fetched(self, touch: TimedAccess, line: int) -> _Copy:
         """The line in the cache of a scalar unit, fetched if it is missing."""
-        known = self._copies.setdefault(line, {})
+        thread, known = touch.thread, self._copies.setdefault(line, {})
         copy = known.get(id(thread.agent))
         if copy is None:
-            copy = known[id(thread.agent)] = _Copy(thread, thread.clock.copy(), moment)
+            copy = known[id(thread.agent)] = _Copy(thread, thread.clock.copy(), touch.moment)
         elif not copy.is_held:
             copy.clock, copy.is_held = thread.clock.copy(), True
         return copy

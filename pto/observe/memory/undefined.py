@@ -79,9 +79,9 @@ class Origin:
     def __str__(self) -> str:
         found = self.bytes
         where = f"{buffer_text(self.buffer)}[{int(found[0]):#06x}..{int(found[-1]) + 1:#06x})"
-        inside = counters_text(self.op, self.counters)
+        inside = counters_text(self.op, self.counters, " ({})")
         name = self.op.name.removeprefix("pto.")
-        return f"{where} is read by {name}{f' ({inside})' if inside else ''} and never written"
+        return f"{where} is read by {name}{inside} and never written"
 
 
 def _granules(starts: Places, size: int, smaller: int) -> Places:
@@ -177,8 +177,7 @@ def _place(access: Access) -> tuple[Any, ...]:
 def _values(access: Access) -> bytes:
     if access.array is not None:
         return access.array.tobytes()
-    places = np.zeros(0, np.int64) if access.places is None else access.places
-    return access.memory.raw[places[:, None] + np.arange(access.width)].tobytes()
+    return access.memory.raw[access.bytes()].tobytes()
 
 
 def findings(known: Sequence[Origin], run: Run) -> list[Diagnostic]:
@@ -252,8 +251,7 @@ def _diagnostic(
         first: Any = found.diagnostics[0]
         message = f"undefined data decides where memory is accessed: {first.message}"
         return Diagnostic("PTO-V212", message, first.loc, notes=notes)
-    where = counters_text(found.op, found.counters)
-    place = f" on {found.agent}{f', {where}' if where else ''}"
+    place = f" on {found.agent}{counters_text(found.op, found.counters)}"
     name = found.op.name.removeprefix("pto.")
     if found.kind == "store" and all(told(origin.op) == told(found.op) for origin in origins):
         message = f"{name}{place} copies bytes to global memory that nobody has written"

@@ -65,7 +65,7 @@ class StreamTap(Tap):
             name, where = op.name.removeprefix("pto."), counters_text(op, counters)
             message = (
                 f"the last {len(state.pending)} bytes of a stream never reach UB: nothing flushes"
-                f" what {name} has left on {core}{f', {where}' if where else ''}"
+                f" what {name} has left on {core}{where}"
             )
             note = Note(f"they belong at {state.address:#06x}")
             out.setdefault(key, Diagnostic("PTO-V217", message, op.loc, notes=(note,)))

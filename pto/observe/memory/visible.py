@@ -18,7 +18,15 @@ from pto.isa.row.pipe_of import phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.observe.memory.accesses import TimedAccess
 from pto.observe.memory.log import GlobalLog
-from pto.observe.order.clocks import Clock, ClockAgent, Clocks, Moment, Thread, joined
+from pto.observe.order.clocks import (
+    Clock,
+    ClockAgent,
+    Clocks,
+    Moment,
+    Thread,
+    joined,
+    knows,
+)
 from pto.observe.races import described
 from pto.run.order import effects as fx
 from pto.run.watch.events import InstructionEvent
@@ -74,9 +82,9 @@ class Visible:
             if other.agent.rank == thread.agent.rank or told is None:
                 continue
             known, before = thread.clock, thread.agent.base
-            if not _knows(known, writer, time) or _knows(before, writer, time):
+            if not knows(known, writer, time) or knows(before, writer, time):
                 continue  # a race, which is reported as such; or the launch had ended
-            if _knows(told[0], writer, time):
+            if knows(told[0], writer, time):
                 continue
             earlier = other.moments[time - 1]
             key = id(earlier.op), id(moment.op)
@@ -96,10 +104,6 @@ class Visible:
 
 def _is_fence(op: Operation) -> bool:
     return type(op.order) is FullFence
-
-
-def _knows(clock: Clock | None, thread: int, time: int) -> bool:
-    return clock is not None and thread < clock.size and time <= int(clock[thread])
 
 
 def _finding(

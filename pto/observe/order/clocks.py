@@ -160,3 +160,8 @@ def joined(a: Clock, b: Clock | None) -> Clock:
     out = wide.copy()
     np.maximum(out[: narrow.size], narrow, out=out[: narrow.size])
     return out
+
+
+def knows(clock: Clock | None, thread: int, time: int) -> bool:
+    """True if a clock covers an operation of a thread, which may be newer than the clock."""
+    return clock is not None and thread < clock.size and time <= int(clock[thread])

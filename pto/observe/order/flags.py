@@ -34,8 +34,7 @@ class _Stuck:
 
     @property
     def place(self) -> str:
-        where = counters_text(self.op, self.item.counters)
-        return f"at {self.op.loc}{f' ({where})' if where else ''}"
+        return f"at {self.op.loc}{counters_text(self.op, self.item.counters, ' ({})')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def _set_twice(
         "error" if is_bit else "warning",
         notes=(
             Note(f"set first by #{first.number}", first.op.loc),
-            Note(f"set again by #{second.number}{f', {where}' if where else ''}", op.loc),
+            Note(f"set again by #{second.number}{where}", op.loc),
         ),
     )
 
@@ -101,8 +100,7 @@ def _unheard(order: RunOrder) -> list[Diagnostic]:
 
 
 def _sent(item: InstructionEvent) -> tuple[Note, ...]:
-    where = counters_text(item.op, item.counters)
-    return (Note(f"sent last by #{item.number}{f', {where}' if where else ''}"),)
+    return (Note(f"sent last by #{item.number}{counters_text(item.op, item.counters)}"),)
 
 
 _OVERFLOW = "PTO-D113"
@@ -244,8 +242,7 @@ class _Judge:
         if not isinstance(effect, fx.FlagSet):
             raise RuntimeError("a flag that nothing set")
         many = f" {count} times" if count > 1 else ""
-        where = counters_text(op, item.counters)
-        notes = [Note(f"set last by #{item.number}{', ' + where if where else ''}")]
+        notes = [Note(f"set last by #{item.number}{counters_text(op, item.counters)}")]
         message = f"flag {effect.flag} of {self._agent.name} is left set{many}"
         branch = self._untaken(op, effect.flag, kinds.WaitFlag)
         if branch is not None:

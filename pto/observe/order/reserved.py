@@ -58,7 +58,7 @@ def _diagnostic(
         "warning",
         notes=(
             Note(f"set by #{setter.number}", setter.op.loc),
-            Note(f"{name} #{item.number}{f', {where}' if where else ''}", op.loc),
+            Note(f"{name} #{item.number}{where}", op.loc),
         ),
         help=f"wait for it before {name}, or take another id",
     )

@@ -196,7 +196,7 @@ class PlaceTap(Tap):
         inside = counters_text(op, counters)
         message = (
             f"{op.name.removeprefix('pto.')} reads %{mine.name} on {core.name}"
-            f"{f', {inside}' if inside else ''}, whose bytes were overwritten through"
+            f"{inside}, whose bytes were overwritten through"
             f" %{theirs.name}: two buffers in use lie on the same bytes of"
             f" {access.memory.space.value.upper()}"
         )

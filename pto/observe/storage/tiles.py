@@ -82,8 +82,7 @@ class _Place:
     counters: tuple[int, ...]
 
     def __str__(self) -> str:
-        where = counters_text(self.op, self.counters)
-        return f"on {self.core.name}{f', {where}' if where else ''}"
+        return f"on {self.core.name}{counters_text(self.op, self.counters)}"
 
     @property
     def name(self) -> str:

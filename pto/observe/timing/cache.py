@@ -33,10 +33,6 @@ class Traffic(NamedTuple):
     written: float  # bytes that go to memory
     alike: float = 1.0  # cores that access the same line
 
-    @property
-    def array_size(self) -> float:
-        return self.read + self.written
-
 
 class Cache:
     """The lines of global memory: when each was last accessed, in lines brought in since."""
