@@ -104,7 +104,6 @@ WAIT.row(
         "says nothing about data: what others stored may not be visible yet",
         "hard uses cross-core flags 11 to 14",
     ),
-    cxx="SYNCALL workspace? used_cores?",
 )
 
 # ---- storage

@@ -6,7 +6,7 @@ from math import prod
 
 from pto.isa.meaning.memory import collective as meaning
 from pto.isa.row import types as t
-from pto.isa.row.instr import Attr, Family, Result, read, scratch, update, write
+from pto.isa.row.instr import Attr, Family, Operand, Result, read, scratch, update, write
 from pto.isa.row.order import Gather, Notify, TestSignal, WaitUntil
 from pto.isa.rules.global_memory import (
     atomic_store,
@@ -293,21 +293,22 @@ _BY_ROOT = "AIV: only the root calls it; CCU: every rank does"
 _TAIL = "recv( $ping <? , $pong > ) , group( $group* ) : types ) {}"
 
 
-def _collective(whole: str, meaning: str) -> Family:
+def _collective(whole: Operand, members: Operand, meaning: str) -> Family:
     return Family(
-        f"collective on {whole}",
+        f"collective on {whole.name}",
         meaning,
         "comm",
+        operands=(whole, scratch("ping"), scratch("pong?"), members),
         needs="collectives",
         attrs=(_ROOT, _ENGINE),
-        text=f"( ${whole} , {_TAIL}",
+        text=f"( ${whole.name} , {_TAIL}",
         pipe="MTE3",
-        subject=whole,
+        subject=whole.name,
         rules=(
-            static_shape(whole, "group"),
+            static_shape(whole.name, "group"),
             _group_alike,
             _root_in_group,
-            same_dtype(whole, "group"),
+            same_dtype(whole.name, "group"),
             attr_in("engine", "AIV").on("a2a3"),
         ),
         cost="remote",
@@ -328,15 +329,18 @@ _FOLD = f"""
     MTE2(group->acc,recvPing) MTE2>V:0,1 V(acc,recvPing->acc) V>MTE2 V>MTE3 MTE3(acc->dst) MTE3>MTE2
 """
 _STAGING = (same_type("ping", "pong"), in_role("ping", "vec"))
-FROM_ROOT = _collective("src", "the root's data for all members")
-TO_ROOT = _collective("dst", "all members' data for the root")
+FROM_ROOT = _collective(
+    read("src", "view"), write("group*", "view"), "the root's data for all members"
+)
+TO_ROOT = _collective(
+    write("dst", "view"), read("group*", "view"), "all members' data for the root"
+)
 
 FROM_ROOT.row(
     "comm.tbroadcast",
     "group[r] = src for every rank r",
     body=meaning.BROADCAST,
     order=Gather(),
-    operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     aliases="tbroadcast",
     phases=_tile_by_tile("src", "group"),
     rules=(*_STAGING, same_dtype("ping", "src"), same_view_shape("src", "group")),
@@ -349,7 +353,6 @@ TO_ROOT.row(
     "dst[..., r*H+i, j] = group[r][..., i, j], H rows a member",
     body=meaning.GATHER,
     order=Gather(),
-    operands=(write("dst", "view"), scratch("ping"), scratch("pong?"), read("group*", "view")),
     rules=(*_STAGING, same_dtype("ping", "dst"), _rows_hold("dst")),
     phases=_tile_by_tile("group", "dst"),
     notes=(_STAGED, _BY_ROOT, "rows of dst beyond the last member stay"),
@@ -361,7 +364,6 @@ FROM_ROOT.row(
     "group[r][..., i, j] = src[..., r*H+i, j], H rows a member",
     body=meaning.SCATTER,
     order=Gather(),
-    operands=(read("src", "view"), scratch("ping"), scratch("pong?"), write("group*", "view")),
     rules=(*_STAGING, same_dtype("ping", "src"), _rows_hold("src")),
     phases=_tile_by_tile("src", "group"),
     notes=(_STAGED, _BY_ROOT, "rows of src beyond the last member are ignored"),

@@ -12,7 +12,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, Family, Instr, PipeBy, Result, read, write
 from pto.isa.row.order import Allocate, Free, Pop, Push
 from pto.isa.rules.global_memory import shape_text
-from pto.isa.rules.rule import LIBRARY, Case, attr_in, dims, in_role, rule, rule_of
+from pto.isa.rules.rule import LIBRARY, Case, agree, attr_in, dims, in_role, rule, rule_of
 from pto.isa.rules.tile import NPU, tile_family
 
 _SPLIT = Attr("split", "i8", required=True, meaning="0 whole tile, 1 upper/lower, 2 left/right")
@@ -43,9 +43,7 @@ def _entry_fits(case: Case, entry: str) -> str | None:
         return None
     if not set(slot.elem.names) & set(type.elem.names):
         return f"{entry} is {type.elem.name}, a slot {slot.elem.name}"
-    pairs = zip(type.shape, slot.shape, strict=False)
-    same = all(a is None or b is None or a == b for a, b in pairs)
-    if same and len(type.shape) == len(slot.shape):
+    if len(type.shape) == len(slot.shape) and agree(type.shape, slot.shape):
         return None
     return f"{entry} is {shape_text(type.shape)}, a slot {shape_text(slot.shape)}"
 

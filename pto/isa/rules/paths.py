@@ -123,6 +123,12 @@ def acc_types(case: Case, plain: str, quant: str) -> str | None:
     return f"src is {a.name}, dst is {b.name} ({goes})"
 
 
+WINDOW_TYPES = (  # of windows of accumulators
+    acc_types(PLAIN_A2A3, SCALED_A2A3).on("a2a3"),
+    acc_types(PLAIN_A5, SCALED_A5).on("a5"),
+)
+
+
 @rule_of("PTO-T068", "expects elements that the path out of mat carries", id="mat-types")
 def carried(case: Case, table: dict[str, str]) -> str | None:
     """The element types that reach each destination from L1; `a:b` where they change."""

@@ -297,6 +297,11 @@ def odd_one(
     return None
 
 
+def agree(extents: Sequence[int | None], others: Sequence[int | None]) -> bool:
+    """True if extents are equal, as far as they are known."""
+    return all(None in pair or pair[0] == pair[1] for pair in zip(extents, others, strict=True))
+
+
 def dims(rows: int | None, cols: int | None) -> str:
     return f"{'?' if rows is None else rows}x{'?' if cols is None else cols}"
 

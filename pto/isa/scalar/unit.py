@@ -25,7 +25,12 @@ _GYM = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _family = partial(Family, section="scalar", pipe="S", text="{}", cost="register")
 _WHERE = (_MANUAL, _TD)
 QUERY = _family("queries", "where this code runs")
-MEMORY = _family("scalar memory", "one element at a time", cost="element")
+MEMORY = _family(
+    "scalar memory",
+    "one element at a time",
+    cost="element",
+    rules=(scalar_matches("value", "ptr"),),
+)
 LOCAL_ARRAY = _family("local arrays", "small arrays of the scalar unit", cite=_WHERE)
 REGISTER = _family("control registers", "modes of later instructions", cite=_VTD)
 DEBUG = _family("debugging", "what a program says about itself", cost="free", cite=_WHERE)
@@ -82,7 +87,6 @@ MEMORY.row(
     operands=_ELEMENT,
     results=Result("value", "element"),
     text="$ptr [ $offset ] {} : types(ptr) -> results",
-    rules=scalar_matches("value", "ptr"),
     cite=(f"{_GYM}:782", _MANUAL),
     cxx="= {ptr}[{offset}]",
 )
@@ -96,7 +100,6 @@ MEMORY.row(
         read("value", "element"),
     ),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
-    rules=scalar_matches("value", "ptr"),
     cite=(f"{_GYM}:801", _MANUAL),
     cxx="= {ptr}[{offset}] = {value}",
 )
@@ -115,7 +118,6 @@ for _name, _like in (("ld_dev", "load_scalar"), ("st_dev", "store_scalar")):
         generic="value ptr offset" if _name == "st_dev" else "",
         profiles="a5",
         scope="outside simt entry",
-        rules=_row.rules,
         traits=Traits(uncached=True),
         cite="PTOAS include/PTO/IR/VPTOOps.td (2026-08)",
     )

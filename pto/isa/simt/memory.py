@@ -8,7 +8,7 @@ from pto.isa.rules.rule import dtype_in
 from pto.isa.rules.simt import element_of, float_has_no_sign, no_wide_ub, same_type, value_in
 from pto.isa.simt.launch import INSIDE, SIGNEDNESS, simt_family
 
-ACCESS = simt_family("simt memory", "one element, by one work item")
+ACCESS = simt_family("simt memory", "one element, by one work item", rules=(element_of,))
 
 _VALUE = (Result("value", "number"),)
 _CACHED = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 hifloat8"
@@ -24,7 +24,6 @@ ACCESS.row(
     operands=(read("ptr", "pointer or memref"), read("offset", "index")),
     results=_VALUE,
     text="$ptr [ $offset ] {} : types(ptr) -> results",
-    rules=element_of,
 )
 ACCESS.row(
     "store",
@@ -32,7 +31,6 @@ ACCESS.row(
     body=meaning.STORE,
     operands=(write("ptr", "pointer or memref"), read("offset", "index"), read("value", "number")),
     text="$value , $ptr [ $offset ] {} : types(ptr,value)",
-    rules=element_of,
 )
 ACCESS.row(
     "ldg",
@@ -44,7 +42,6 @@ ACCESS.row(
     text=f"$ptr [ $offset ] {_CACHE} {{}} : types(ptr) -> results",
     scope=INSIDE,
     a5=_CACHED,
-    rules=element_of,
 )
 ACCESS.row(
     "stg",
@@ -55,7 +52,6 @@ ACCESS.row(
     text=f"$value , $ptr [ $offset ] {_CACHE} {{}} : types(ptr,value)",
     scope=INSIDE,
     a5=_CACHED,
-    rules=element_of,
 )
 
 _CONTROLS = "<? l2cache ( @l2cache ) > <? @signedness > {} : types(ptr,value) -> results"

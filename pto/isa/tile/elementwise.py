@@ -15,7 +15,7 @@ from pto.isa.meaning.kinds import Lane
 from pto.isa.meaning.tile import elementwise as arithmetic
 from pto.isa.row.instr import Operand, read, reads, scratch, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import dtype_in, same_dtype
+from pto.isa.rules.rule import Rule, dtype_in, same_dtype
 from pto.isa.rules.scratch import Planned, like, mask_of, rows_like, when, work_tile
 from pto.isa.rules.tile import (
     NPU,
@@ -69,6 +69,32 @@ COVERS_F32 = replace(
     covers_dst.only_if(lambda case: "f32" in getattr(case.elem("dst"), "names", ())),
     sentence=f"{covers_dst.sentence} of f32",
 )
+
+
+def power_rules(*sources: str, a2a3: Rule | None = None) -> tuple[Rule, ...]:
+    """Rules of powers; `a2a3`: one more, on that profile."""
+    return (
+        out_of_place(*sources).only_if(of_floats).on("a2a3"),  # read again for special values
+        out_of_place(*sources, dst="tmp").only_if(of_floats).on("a2a3"),
+        COVERS_F32.on("a2a3"),
+        high_precision_of("f16 bf16 f32").on("a5"),
+        *((a2a3.on("a2a3"),) if a2a3 else ()),
+        bf16_is_precise.on("a5"),
+        no_scratch_for(_INTS).on(NPU),
+        scratch_when(" for floats", of_floats).on(NPU),
+    )
+
+
+def remainder_rules(*sources: str, rows: Rule) -> tuple[Rule, ...]:
+    return (
+        same_dtype("tmp", "dst").on("a2a3"),
+        rows.on("a2a3"),
+        covers_columns().on("a2a3"),
+        out_of_place(*sources).on("a2a3"),  # dst holds the quotient before src is read again
+        out_of_place(*sources, dst="tmp").on("a2a3"),
+    )
+
+
 UNARY = tile_family(
     "elementwise unary",
     "dst[i,j] = f(src[i,j]) over dst's valid region",
@@ -134,13 +160,7 @@ BINARY.row(
     attrs=precision("rem"),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=(
-        same_dtype("tmp", "dst").on("a2a3"),
-        has_rows(2).on("a2a3").as_warning,  # April's programs have one
-        covers_columns().on("a2a3"),
-        out_of_place("src0", "src1").on("a2a3"),  # dst holds the quotient before src is read again
-        out_of_place("src0", "src1", dst="tmp").on("a2a3"),
-    ),
+    rules=remainder_rules("src0", "src1", rows=has_rows(2).as_warning),  # April's programs have one
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
         "tmp matters on a2a3, whose header wants RowStride + 2 * ceil(RowStride / 64) columns;"
@@ -172,16 +192,7 @@ BINARY.row(
     attrs=precision("pow"),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
-    rules=(
-        out_of_place("src0", "src1").only_if(of_floats).on("a2a3"),  # read again for special values
-        out_of_place("src0", "src1", dst="tmp").only_if(of_floats).on("a2a3"),
-        COVERS_F32.on("a2a3"),
-        high_precision_of("f16 bf16 f32").on("a5"),
-        high_precision_of("none").on("a2a3"),
-        bf16_is_precise.on("a5"),
-        no_scratch_for(_INTS).on(NPU),
-        scratch_when(" for floats", of_floats).on(NPU),
-    ),
+    rules=power_rules("src0", "src1", a2a3=high_precision_of("none")),
     notes=(
         "Integers wrap; to a negative power they give 0, except that 1 and -1 stay 1 and -1 or 1.",
         "tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",

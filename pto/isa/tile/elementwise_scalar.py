@@ -23,22 +23,17 @@ from pto.isa.rules.scratch import rows_like, work_tile
 from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
-    bf16_is_precise,
     by_lines,
-    covers_columns,
     has_rows,
     high_precision_of,
-    no_scratch_for,
     not_of,
-    of_floats,
     out_of_place,
     precision,
     same_domain,
     scalar_converts,
-    scratch_when,
     tile_family,
 )
-from pto.isa.tile.elementwise import COVERS_F32, FLOAT_TILE, UNARY
+from pto.isa.tile.elementwise import FLOAT_TILE, UNARY, power_rules, remainder_rules
 
 _INTS = "i8 u8 i16 u16 i32 u32"
 _WIDE = "i16 u16 i32 u32 i64 u64"
@@ -143,13 +138,7 @@ SCALAR.row(
     operands=(*SCALAR.operands[:2], work_tile(rows_like("dst", 1)), write("dst")),
     a2a3="i32 f32",
     a5=f"{_WIDE} f16 f32",
-    rules=(
-        same_dtype("tmp", "dst").on("a2a3"),
-        has_rows(1).on("a2a3"),
-        covers_columns().on("a2a3"),
-        out_of_place("src").on("a2a3"),  # dst holds the quotient before src is read again
-        out_of_place("src", dst="tmp").on("a2a3"),
-    ),
+    rules=remainder_rules("src", rows=has_rows(1)),
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src; the page and every header have this.",
         "tmp is used on a2a3 only, where i32 goes through f32 and is exact up to 2**24.",
@@ -177,15 +166,7 @@ SCALAR.row(
     attrs=precision("pow"),
     a2a3=f"{_INTS} f32",
     a5=f"{_INTS} f16 bf16 f32",
-    rules=(
-        out_of_place("src").only_if(of_floats).on("a2a3"),  # read again for special values
-        out_of_place("src", dst="tmp").only_if(of_floats).on("a2a3"),
-        COVERS_F32.on("a2a3"),
-        high_precision_of("f16 bf16 f32").on("a5"),
-        bf16_is_precise.on("a5"),
-        no_scratch_for(_INTS).on(NPU),
-        scratch_when(" for floats", of_floats).on(NPU),
-    ),
+    rules=power_rules("src"),
     notes="tmp is used on a2a3 for f32 only. PTOAS has no such operation; the text is the page's.",
     cxx="TPOWS dst src scalar tmp | TPOWS dst src scalar dst",  # integers leave tmp untouched
 )

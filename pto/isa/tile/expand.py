@@ -12,6 +12,7 @@ from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     LIBRARY,
     Case,
+    agree,
     all_in,
     dims,
     in_layout,
@@ -94,14 +95,12 @@ SPREAD.row(
 
 def _covers(tile: TileType, dst: TileType) -> bool:
     """True for a row-major tile with dst's valid region, as far as both are known."""
-    pairs = zip(tile.valid, dst.valid, strict=True)
-    agrees = all(None in pair or pair[0] == pair[1] for pair in pairs)
-    return agrees and tile.layout.blayout.value == "row_major"
+    return agree(tile.valid, dst.valid) and tile.layout.blayout.value == "row_major"
 
 
 def _carries(tile: TileType, dst: TileType) -> bool:
     """True for one value per row: a column in any layout, or a 32-byte block that repeats it."""
-    if None not in (tile.valid[0], dst.valid[0]) and tile.valid[0] != dst.valid[0]:
+    if not agree(tile.valid[:1], dst.valid[:1]):
         return False
     block = BLOCK_BYTE_SIZE // tile.itemsize
     repeats = tile.valid[1] == block and tile.layout.blayout.value == "row_major"
@@ -165,17 +164,8 @@ BY_ROW = tile_family(
     types=_COMPUTED,
     cost="add",
 )
-BY_ROW.row(
-    "trowexpandadd",
-    "dst[i,j] = src0[i,j] + src1[i,0]",
-    body=Lane(lanes.add, spread="row"),
-    traits=Traits(operator="+"),
-    rules=same_valid("src0", "dst").on(NPU).compiled,
-    cxx="TROWEXPANDADD dst src0 src1 tmp?",
-    example=_WITH_COLUMN.format("trowexpandadd"),
-    notes=_BF16_NOTE,
-)
 for _name, _formula, _fn, _operator, _notes in (
+    ("add", "src0[i,j] + src1[i,0]", lanes.add, "+", ()),
     ("sub", "src0[i,j] - src1[i,0]", lanes.sub, "-", ()),
     ("mul", "src0[i,j] * src1[i,0]", lanes.mul, "*", ("the IR manual lists f16 and f32 only",)),
     ("max", "max(src0[i,j], src1[i,0])", lanes.maximum, "max", (_TMP_NOTE.format("max"),)),
@@ -186,6 +176,7 @@ for _name, _formula, _fn, _operator, _notes in (
         f"dst[i,j] = {_formula}",
         body=Lane(_fn, spread="row"),
         traits=Traits(operator=_operator),
+        rules=same_valid("src0", "dst").on(NPU).compiled if _name == "add" else (),
         example=_WITH_COLUMN.format(f"trowexpand{_name}"),
         notes=(_BF16_NOTE, *_notes),
     )

@@ -9,6 +9,7 @@ from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.global_memory import part_of_view
 from pto.isa.rules.rule import (
     Case,
+    agree,
     all_in,
     attr_in,
     dims,
@@ -48,8 +49,7 @@ def _index_shape(case: Case, data: str) -> str | None:
     shapes = {"row": ((1, rows), (rows, 1)), "elem": ((rows, cols),)}
     asked = case.word("coalesce")
     for shape in shapes[asked] if asked else (*shapes["elem"], *shapes["row"]):
-        pairs = zip(idx.valid, shape, strict=True)
-        if all(None in pair or pair[0] == pair[1] for pair in pairs):
+        if agree(idx.valid, shape):
             return None
     return f"idx is {dims(*idx.valid)}, {data} is {dims(rows, cols)}"
 

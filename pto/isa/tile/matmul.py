@@ -12,6 +12,7 @@ from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
     Case,
     Rule,
+    agree,
     dims,
     in_layout,
     in_role,
@@ -63,8 +64,8 @@ def _product_shapes(case: Case, lhs: str, rhs: str) -> str | None:
     a, b, d = (case.tile(name) for name in (lhs, rhs, "dst"))
     if a is None or b is None or d is None:
         return None
-    pairs = ((a.valid[0], d.valid[0]), (a.valid[1], b.valid[0]), (b.valid[1], d.valid[1]))
-    if all(x is None or y is None or x == y for x, y in pairs):
+    (m, k), n = a.valid, b.valid[1]
+    if agree((m, k, n), (d.valid[0], b.valid[0], d.valid[1])):
         return None
     sizes = f"{lhs} is {dims(*a.valid)}, {rhs} {dims(*b.valid)}"
     return f"{sizes}, dst {dims(*d.valid)}"
@@ -178,7 +179,6 @@ _MX_NOTES = (
 )
 _CXX = {  # where C++ has other calls than the operands in order
     ".acc": "{0}_ACC dst acc_in lhs rhs | {0}_ACC dst+acc_in lhs rhs",
-    ".mx": "{0}_MX dst a a_scale b b_scale",
     ".mx.acc": "{0}_MX dst c_in:acc a a_scale b b_scale",
     ".mx.bias": "{0}_MX dst a a_scale b b_scale bias:bias",
 }

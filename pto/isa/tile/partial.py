@@ -7,7 +7,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.tile.partial import partial, partial_search
 from pto.isa.row.instr import read, reads, write
 from pto.isa.row.traits import Traits
-from pto.isa.rules.rule import dims, dtype_in, rule, same_dtype, same_valid
+from pto.isa.rules.rule import agree, dims, dtype_in, rule, same_dtype, same_valid
 from pto.isa.rules.tile import NPU, VECTOR_UNIT, library_types, results_apart, tile_family
 
 _CPU = "i8 u8 i16 i32 f16 bf16 f32"
@@ -29,11 +29,8 @@ def _part_inside(src0: TileType, src1: TileType, dst: TileType) -> str | None:
 
 @rule("PTO-S053", "expects src0 or src1 to have the whole valid region of dst")
 def _part_whole(src0: TileType, src1: TileType, dst: TileType) -> str | None:
-    def is_whole(src: TileType) -> bool:
-        pairs = zip(src.valid, dst.valid, strict=True)
-        return all(None in pair or pair[0] == pair[1] for pair in pairs)
-
-    return None if is_whole(src0) or is_whole(src1) else _shown(src0, src1, dst)
+    fits = agree(src0.valid, dst.valid) or agree(src1.valid, dst.valid)
+    return None if fits else _shown(src0, src1, dst)
 
 
 _LOOSE_NOTE = (

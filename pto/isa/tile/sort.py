@@ -18,6 +18,7 @@ from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import (
     LIBRARY,
     Case,
+    agree,
     all_in,
     dims,
     dtype_in,
@@ -241,14 +242,12 @@ def _filter_shape(case: Case, src: TileType, idx: TileType) -> str | None:
         return None
     shown = f"idx is {dims(*idx.valid)} {idx.layout.name}, src is {dims(*src.valid)}"
     if src.itemsize == 2:
-        fits = idx.layout.name == "DN" and idx.cols == 1
-        rows = (src.valid[0], idx.valid[0])
-        return None if fits and (None in rows or rows[0] == rows[1]) else shown
+        fits = idx.layout.name == "DN" and idx.cols == 1 and agree(src.valid[:1], idx.valid[:1])
+        return None if fits else shown
     if byte == 3:
         return None
-    wanted = (3 - byte, src.valid[1])
-    agrees = all(None in p or p[0] == p[1] for p in zip(idx.valid, wanted, strict=True))
-    return None if agrees and idx.layout.name == "ND" else f"{shown}, byte is {byte}"
+    fits = agree(idx.valid, (3 - byte, src.valid[1])) and idx.layout.name == "ND"
+    return None if fits else f"{shown}, byte is {byte}"
 
 
 @rule("PTO-S055", "expects byte and isMSB to agree")

@@ -196,7 +196,19 @@ def _parts(case: Case) -> str | None:
     return None if given == wanted else f"{given} registers, it takes {wanted}"
 
 
-REDUCE = family("logical reduction", "active lanes of a group become one", subject="source")
+REDUCE = family(
+    "logical reduction",
+    "active lanes of a group become one",
+    operands=(vector("source"), mask("mask")),
+    rules=(
+        same_lanes("source", "mask"),
+        same_elements("source", "result"),
+        mask_width("source", "mask"),
+        groups_divide,
+    ),
+    types={"a5": NUMBERS},
+    subject="source",
+)
 for _name, _meaning, _body, _attrs, _aliases in (
     ("vcadd", "sum", meaning.SUM, (GROUP, PMODE, _REASSOC), "addf addi"),
     ("vcmax", "maximum", meaning.LARGEST, (GROUP, PMODE), "maxf maxi"),
@@ -207,14 +219,8 @@ for _name, _meaning, _body, _attrs, _aliases in (
         f"vmi.{_name}",
         f"result[g] = the {_meaning} of the active lanes of group g",
         body=_body,
-        operands=(vector("source"), mask("mask")),
         attrs=_attrs,
-        a5=NUMBERS,
         rules=(
-            same_lanes("source", "mask"),
-            same_elements("source", "result"),
-            mask_width("source", "mask"),
-            groups_divide,
             *(_reassoc,) * (_name == "vcadd"),
             lane_a_group("group-slots", "result", "group"),
         ),
