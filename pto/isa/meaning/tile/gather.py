@@ -33,11 +33,6 @@ def unsigned(values: Lanes) -> Lanes:
     return bits.astype(np.int64)
 
 
-def places(tile: Tile, rows: int, cols: int) -> Places:
-    """The first rows x cols elements of an index tile, read as unsigned."""
-    return unsigned(region(tile, rows, cols))
-
-
 def stray(at: Places, bound: int, what: str) -> PtoError:
     """The error for the first index that is too large."""
     first = tuple(int(n) for n in np.argwhere(at >= bound)[0])
@@ -47,6 +42,12 @@ def stray(at: Places, bound: int, what: str) -> PtoError:
 def _index(x: Mover, tile: Tile, r: Any, c: Any) -> Lanes:
     """Elements of an index tile, read as unsigned."""
     return unsigned(x.read(tile, r, c))
+
+
+def _require_inside(x: Mover, tile: Tile, rows: int, cols: int, bound: int, what: str) -> None:
+    """Require that the first rows x cols elements of an index tile are below a bound."""
+    fine = x.all(rows, cols, lambda i, j: _index(x, tile, i, j) < bound)
+    x.require(fine, lambda: stray(unsigned(region(tile, rows, cols)), bound, what))
 
 
 def _count(x: Mover, tile: Tile) -> int:
@@ -89,7 +90,6 @@ def _by_index(case: Case) -> Callable[..., None]:
     def gather(x: Mover, src: Tile, dst: Tile, cdst: None, indices: Tile, *rest: Any) -> None:
         (rows, cols), bound = dst.get_valid(), _count(x, src)
         x.within(indices, rows, cols)
-        fine = x.all(rows, cols, lambda i, j: _index(x, indices, i, j) < bound)
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
             return _counted(x, src, _index(x, indices, i, j), None)
@@ -102,12 +102,12 @@ def _by_index(case: Case) -> Callable[..., None]:
 
         if harmless:
             x.when(
-                fine,
+                x.all(rows, cols, lambda i, j: _index(x, indices, i, j) < bound),
                 lambda: x.each(rows, cols, cell, dst),
                 lambda: x.each(rows, cols, careful, dst),
             )
             return
-        x.require(fine, lambda: stray(places(indices, rows, cols), bound, str(src.type)))
+        _require_inside(x, indices, rows, cols, bound, str(src.type))
         x.each(rows, cols, cell, dst)
 
     return gather
@@ -243,9 +243,8 @@ def _blocks(case: Case) -> Callable[..., None]:
         )
         x.within(offsets, rows, count)
         if not harmless:
-            fine = x.all(rows, count, lambda i, j: _index(x, offsets, i, j) < starts)
             what = f"the {nbytes} bytes of {src.type}"
-            x.require(fine, lambda: stray(places(offsets, rows, count), starts, what))
+            _require_inside(x, offsets, rows, count, starts, what)
 
         def start(i: Lanes, k: Lanes) -> tuple[Lanes, Lanes | None]:
             at = _index(x, offsets, i, k)
@@ -269,8 +268,7 @@ def _scatter(case: Case) -> Callable[..., None]:
     def scatter(x: Mover, src: Tile, indexes: Tile, dst: Tile) -> None:
         (rows, cols), bound = indexes.get_valid(), x.items(dst)
         x.within(src, rows, cols)
-        fine = x.all(rows, cols, lambda i, j: _index(x, indexes, i, j) < bound)
-        x.require(fine, lambda: stray(places(indexes, rows, cols), bound, str(dst.type)))
+        _require_inside(x, indexes, rows, cols, bound, str(dst.type))
 
         def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes, None]:
             return _index(x, indexes, i, j), x.read(src, i, j).view(kind.numpy), None

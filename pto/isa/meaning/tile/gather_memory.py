@@ -16,7 +16,7 @@ from pto.isa.meaning import lanes
 from pto.isa.meaning.handle.memref import is_global
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, const, select
-from pto.isa.meaning.tile.gather import places, stray, unsigned
+from pto.isa.meaning.tile.gather import stray, unsigned
 from pto.isa.meaning.tile.mover import Mover
 from pto.isa.rules.rule import Case
 
@@ -121,7 +121,7 @@ class TableAccess:
 
         def error() -> PtoError:
             what = f"the {most} rows or elements of {table}"
-            return stray(places(idx, *idx.get_valid()).reshape(-1), most, what)
+            return stray(unsigned(idx.read_valid()).reshape(-1), most, what)
 
         x.require(fine, error)
 

@@ -82,37 +82,29 @@ def partial_search(better: Callable[[Lanes, Lanes], Lanes]) -> Move:
     0 where neither source is valid.
     """
 
-    def run(
-        first_of_equals: bool,
-        x: Mover,
-        a: Tile,
-        b: Tile,
-        i0: Tile,
-        i1: Tile,
-        dst: Tile,
-        index: Tile,
-    ) -> None:
-        _require_parts(x, dst, a, b)
-
-        def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes]:
-            first, second = _covers(a, i, j), _covers(b, i, j)
-            mine, other = x.read(a, i, j, first), x.read(b, i, j, second)
-            wins = better(mine, other)
-            if first_of_equals:
-                wins = wins | (mine == other)
-            left = first & (wins | ~second)
-
-            def chosen(p: Lanes, q: Lanes) -> Lanes:
-                return select(left, p, select(second, q, const(q, 0)))
-
-            numbers = x.read(i0, i, j, first), x.read(i1, i, j, second)
-            return chosen(mine, other), chosen(*numbers)
-
-        x.each(*dst.get_valid(), cell, dst, index)
-
     def make(case: Case) -> Callable[..., None]:
         require_arithmetic(case)
-        first = case.profile.vector.equal_parts == "src0"
-        return lambda x, *tiles: run(first, x, *tiles)
+        first_of_equals = case.profile.vector.equal_parts == "src0"
+
+        def step(x: Mover, a: Tile, b: Tile, i0: Tile, i1: Tile, dst: Tile, index: Tile) -> None:
+            _require_parts(x, dst, a, b)
+
+            def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes]:
+                first, second = _covers(a, i, j), _covers(b, i, j)
+                mine, other = x.read(a, i, j, first), x.read(b, i, j, second)
+                wins = better(mine, other)
+                if first_of_equals:
+                    wins = wins | (mine == other)
+                left = first & (wins | ~second)
+
+                def chosen(p: Lanes, q: Lanes) -> Lanes:
+                    return select(left, p, select(second, q, const(q, 0)))
+
+                numbers = x.read(i0, i, j, first), x.read(i1, i, j, second)
+                return chosen(mine, other), chosen(*numbers)
+
+            x.each(*dst.get_valid(), cell, dst, index)
+
+        return step
 
     return Move(make)

@@ -37,13 +37,6 @@ def _sort_blocks(x: Mover, src: Tile, idx: Tile, tmp: Tile | None, dst: Tile) ->
     height, width = idx.get_valid()
     room = dst.type.cols // (RECORD // src.type.itemsize)
 
-    def key(i: Lanes, j: Lanes) -> Lanes:
-        return sort_key(x.read(src, i, j))
-
-    def record(i: Lanes, j: Lanes) -> Lanes:
-        number = raw(x.read(idx, x.least(i, height - 1), j)).astype(np.uint64)
-        return raw(x.read(src, i, j)).astype(np.uint64) | number << np.uint64(32)
-
     def run() -> None:
         x.require(
             cols <= room,
@@ -56,9 +49,23 @@ def _sort_blocks(x: Mover, src: Tile, idx: Tile, tmp: Tile | None, dst: Tile) ->
                 "PTO-S058", f"idx is {height}x{width}, but {rows}x{cols} elements are sorted"
             ),
         )
-        x.sort(rows, cols, BLOCK, key, record, dst)
+        sort_records(x, rows, cols, src, idx, dst)
 
     x.when((rows > 0) & (cols > 0), run)
+
+
+def sort_records(x: Mover, rows: int, cols: int, src: Tile, idx: Tile, dst: Tile) -> None:
+    """Sort records of values and their indices, in blocks of columns."""
+    height = idx.get_valid()[0]
+
+    def key(i: Lanes, j: Lanes) -> Lanes:
+        return sort_key(x.read(src, i, j))
+
+    def record(i: Lanes, j: Lanes) -> Lanes:
+        number = raw(x.read(idx, x.least(i, height - 1), j)).astype(np.uint64)
+        return raw(x.read(src, i, j)).astype(np.uint64) | number << np.uint64(32)
+
+    x.sort(rows, cols, BLOCK, key, record, dst)
 
 
 SORT_BLOCKS = Move(lambda case: _sort_blocks)

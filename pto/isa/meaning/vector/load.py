@@ -11,15 +11,16 @@ from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_BYTES, VLANE_COUNT, VREG_B
 from pto.core.pointer import Pointer
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.ub import Items, dtype_of, item_type
-from pto.isa.meaning.vector.words import (
+from pto.isa.meaning.vector.ub import (
     Build,
-    Gate,
     ItemAccess,
-    Registers,
+    Items,
     access,
-    registers_do,
+    dtype_of,
+    item_type,
+    register_access,
 )
+from pto.isa.meaning.vector.words import Gate, Registers, registers_do
 from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
@@ -72,9 +73,7 @@ def _image(case: Case, dist: str) -> ItemAccess:
     """The access and the image of a distribution."""
     kind = dtype_of(case, "result")
     if dist == "NORM":
-        align = case.profile.alignment.vector
-        align = align if align > 1 else 0
-        return access(case, kind.numpy, kind.lanes, align=align, misaligned=STREAM_LOAD)
+        return register_access(case, kind, STREAM_LOAD)
     bits, read, build = DISTS[dist]
     return access(case, item_type(bits, kind), read, build)
 

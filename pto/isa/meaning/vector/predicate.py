@@ -16,8 +16,8 @@ from pto.core.primitives import select
 from pto.isa.meaning.kinds import Do, Known, Lane, Permute
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, interleave
-from pto.isa.meaning.vector.ub import Items
-from pto.isa.meaning.vector.words import Gate, ItemAccess, Registers, access, registers_do
+from pto.isa.meaning.vector.ub import ItemAccess, Items, access
+from pto.isa.meaning.vector.words import Gate, Registers, registers_do
 from pto.isa.rules.rule import Case
 
 IMAGE_BYTES = VREG_BYTES // 8
@@ -142,7 +142,7 @@ def _image(case: Case, nbytes: int) -> ItemAccess:
             f"not at {memory.space.value} address {address:#x}",
         )
 
-    return access(case, np.dtype(np.uint8), nbytes, align=WORD, misaligned=refused)
+    return access(case, np.dtype(np.uint8), nbytes, align=WORD, refused=refused)
 
 
 def _load(unit: int) -> Do:

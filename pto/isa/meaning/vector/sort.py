@@ -15,11 +15,11 @@ from pto.core.errors import PtoError, fail
 from pto.core.pointer import Pointer
 from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.kinds import Do
-from pto.isa.meaning.lanes import Lanes, raw
+from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.memory.registers import VMS4_SR
 from pto.isa.meaning.tile.merge import RECORD, WAYS, descending, sort_key
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.meaning.tile.sort import BLOCK
+from pto.isa.meaning.tile.sort import BLOCK, sort_records
 from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
 from pto.isa.rules.rule import Case
 
@@ -111,16 +111,7 @@ def _vbitsort(case: Case) -> Callable[..., None]:
         numbers = x.rows_at(indices, U32, times, GROUP, element_alignment(case, 4))
         records = x.rows_at(to, U64, times, GROUP, element_alignment(case, 4))
 
-        def record(i: Lanes, j: Lanes) -> Lanes:
-            number = x.read(numbers, i, j).astype(np.uint64)
-            return raw(x.read(scores, i, j)).astype(np.uint64) | number << np.uint64(32)
-
-        def run() -> None:
-            x.sort(
-                times, GROUP, GROUP, lambda i, j: sort_key(x.read(scores, i, j)), record, records
-            )
-
-        x.when(times > 0, run)
+        x.when(times > 0, lambda: sort_records(x, times, GROUP, scores, numbers, records))
 
     return sort
 

@@ -12,8 +12,8 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import masks
 from pto.isa.meaning.vector.load import apart, block_offsets, index_lanes
-from pto.isa.meaning.vector.ub import dtype_of
-from pto.isa.meaning.vector.words import Gate, ItemAccess, Registers, access, registers_do
+from pto.isa.meaning.vector.ub import ItemAccess, access, dtype_of, register_access
+from pto.isa.meaning.vector.words import Gate, Registers, registers_do
 from pto.isa.rules.rule import Case
 
 # fn(words, register, mask) -> lanes to store, and the active ones
@@ -23,11 +23,11 @@ STREAM_STORE = "pto.vstus and pto.vstas store to any address"
 
 def _norm(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
     kind = dtype_of(case, "value")
-    align = case.profile.alignment.vector
-    align = align if align > 1 else 0
-    at = access(case, kind.numpy, kind.lanes, align=align, misaligned=STREAM_STORE)
     gate = Gate(kind.itemsize)
-    return at, lambda x, value, mask: (value, x.on(mask, gate))
+    return register_access(case, kind, STREAM_STORE), lambda x, value, mask: (
+        value,
+        x.on(mask, gate),
+    )
 
 
 def _one_point(case: Case, dist: str) -> tuple[ItemAccess, Lay]:

@@ -7,6 +7,7 @@ bytes as items costs more than the access itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +21,7 @@ from pto.core.pointer import Pointer
 from pto.isa.rules.rule import Case
 
 Items = npt.NDArray[Any]
-At = Callable[[Pointer, int], Items]
+Build = Callable[[Items], Any]  # items -> the image made of them, or several; it only moves items
 
 
 def dtype_of(case: Case, name: str) -> DType:
@@ -41,17 +42,29 @@ def element_alignment(case: Case, size: int) -> int:
     return size if case.profile.alignment.local_element else 1
 
 
-def items(
+@dataclass(frozen=True, slots=True)
+class ItemAccess:
+    """`count` items at a pointer, aligned to `align` bytes."""
+
+    at: Callable[[Pointer, int], Items]  # (pointer, byte offset) -> the items, writeable
+    dtype: np.dtype[Any]
+    count: int
+    align: int
+    build: Build | None  # None: unchanged
+
+
+def access(
     case: Case,
     dtype: np.dtype[Any],
     count: int,
+    build: Build | None = None,
+    *,
     align: int = 0,
     refused: Callable[[Memory, int], Any] | str = "",
-) -> tuple[At, int]:
-    """fn(pointer, byte offset) -> the `count` items there, writeable; and their alignment.
+) -> ItemAccess:
+    """The access to items. `align` is their alignment in bytes; 0: that of an item.
 
-    `align` is the alignment in bytes; 0: that of an item. `refused` raises the finding for a bad
-    address, or names the instruction that accepts it.
+    `refused` raises the finding for a bad address, or names the instruction that accepts it.
     """
     size, name = dtype.itemsize, case.row.name
     nbytes = size * count
@@ -80,7 +93,13 @@ def items(
             misaligned(name, memory, address, needed, str(refused))
         return memory.view(address, nbytes).view(dtype)
 
-    return at, needed
+    return ItemAccess(at, dtype, count, needed, build)
+
+
+def register_access(case: Case, kind: DType, instead: str) -> ItemAccess:
+    """The access to a whole register; `instead` names the instruction for other addresses."""
+    align = case.profile.alignment.vector
+    return access(case, kind.numpy, kind.lanes, align=align if align > 1 else 0, refused=instead)
 
 
 def misaligned(name: str, memory: Memory, address: int, needed: int, instead: str) -> NoReturn:

@@ -21,8 +21,8 @@ from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.memory.registers import AR, SQZN
 from pto.isa.meaning.vector.masks import Mask
-from pto.isa.meaning.vector.ub import Items, dtype_of, element_alignment
-from pto.isa.meaning.vector.words import ItemAccess, Registers, access
+from pto.isa.meaning.vector.ub import ItemAccess, Items, access, dtype_of, element_alignment
+from pto.isa.meaning.vector.words import Registers
 from pto.isa.rules.rule import Case
 
 

@@ -7,54 +7,22 @@ the same meanings on its own implementation (`run/jit/emit/vector/words.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VLANE_COUNT
-from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.memory.registers import CoreWords
 from pto.isa.meaning.vector import masks
-from pto.isa.meaning.vector.ub import Items, block_places, items
+from pto.isa.meaning.vector.ub import Build, ItemAccess, Items, block_places
 from pto.isa.meaning.vmi.words import VectorWords
 from pto.isa.rules.rule import Case
 
-Build = Callable[[Items], Any]  # items -> the image made of them, or several; it only moves items
 _IN_BLOCK = np.arange(BLOCK_BYTE_SIZE, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class ItemAccess:
-    """`count` items at a pointer, aligned to `align` bytes."""
-
-    at: Callable[[Pointer, int], Items]  # (pointer, byte offset) -> the items, writeable
-    dtype: np.dtype[Any]
-    count: int
-    align: int
-    build: Build | None  # None: unchanged
-
-
-def access(
-    case: Case,
-    dtype: np.dtype[Any],
-    count: int,
-    build: Build | None = None,
-    *,
-    align: int = 0,
-    misaligned: Callable[[Memory, int], Any] | str = "",
-) -> ItemAccess:
-    """The access to items. `align` 0: the alignment of an item.
-
-    `misaligned` raises the finding for a bad address, or names the instruction that accepts it.
-    """
-    at, needed = items(case, dtype, count, align, misaligned)
-    return ItemAccess(at, dtype, count, needed, build)
 
 
 class Gate:

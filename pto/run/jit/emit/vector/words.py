@@ -8,8 +8,9 @@ import numpy as np
 
 from pto.core.constants import BLOCK_BYTE_SIZE, VREG_BYTES
 from pto.core.pointer import FARTHEST
+from pto.isa.meaning.vector.ub import Build, ItemAccess
 from pto.isa.meaning.vector.unaligned import Streams
-from pto.isa.meaning.vector.words import Build, Gate, ItemAccess, Registers
+from pto.isa.meaning.vector.words import Gate, Registers
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import emits_in, near
 from pto.run.jit.emit.registry import WORDS
