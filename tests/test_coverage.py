@@ -36,7 +36,7 @@ def broken_rules() -> set[tuple[str, str]]:
         for op in module.walk():
             if op.row is None:
                 continue
-            case = Case(op, op.row, profile)
+            case = Case(op, profile)
             for rule in op.row.rules:
                 if rule.profiles and profile.name not in rule.profiles:
                     continue

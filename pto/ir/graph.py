@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, Loc, Note, Severity
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, integer
-from pto.isa.row.traits import NONE, Control, Traits
+from pto.isa.row.instr import UNLISTED, Instr, Operand
+from pto.isa.row.traits import Control, Traits
 from pto.isa.row.types import Type
 
 if TYPE_CHECKING:
-    from pto.isa.row.instr import Instr, Operand
     from pto.isa.row.order import Order
 
 
@@ -134,7 +134,7 @@ class Operation:
     def __init__(
         self,
         name: str,
-        row: Instr | None = None,
+        row: Instr = UNLISTED,
         operands: list[Value] | None = None,
         attrs: dict[str, Attribute] | None = None,
         where: Span | Loc | None = None,
@@ -198,7 +198,6 @@ class Operation:
 
     def set_group(self, name: str, values: Sequence[Value]) -> None:
         """Bind operand `name` of the row to these values, whatever it was bound to."""
-        assert self.row is not None
         groups = {each: self.group(each) for each in self.row.operand_names} | {name: values}
         self.set_operands([v for group in groups.values() for v in group])
         if not self.row.fixed_operands:
@@ -232,17 +231,17 @@ class Operation:
     @property
     def body(self) -> Any:
         """The definition of its effect, from its row."""
-        return self.row.body if self.row else None
+        return self.row.body
 
     @property
     def order(self) -> Order | None:
         """Its effect on the order of pipes, agents and ranks, from its row."""
-        return self.row.order if self.row else None
+        return self.row.order
 
     @property
     def declared(self) -> tuple[Operand, ...]:
         """The operands that its row declares."""
-        return self.row.operands if self.row else ()
+        return self.row.operands
 
     def given(self, *roles: str) -> list[Value]:
         """The operands with one of these roles."""
@@ -250,12 +249,12 @@ class Operation:
 
     @property
     def traits(self) -> Traits:
-        return self.row.traits if self.row else NONE
+        return self.row.traits
 
     @property
     def control(self) -> Control | None:
         """How it decides what runs next; None for an operation that does work."""
-        return None if self.row is None else self.row.control
+        return self.row.control
 
     @property
     def is_loop(self) -> bool:
@@ -299,8 +298,6 @@ class Operation:
 
     def group(self, name: str) -> list[Value]:
         """The values bound to operand `name` of the row; empty when it is optional and absent."""
-        if self.row is None:
-            return []
         index = self.row.places.get(name)
         if index is None:
             return []

@@ -216,7 +216,7 @@ def is_handle(op: Operation) -> bool:
 def touched(op: Operation, profile: str) -> list[Value]:
     """The operands an operation really uses on a profile."""
     row = op.row
-    if row is None or not any(profile in o.idle for o in row.operands):
+    if not any(profile in o.idle for o in row.operands):
         return op.operands
     return [v for o in row.used_on(profile) for v in op.group(o.name)]
 

@@ -84,7 +84,7 @@ class Coalesce:
                         self._first[root] = op
                 touched |= used
             takes_address = op.traits.names_only and any(not _is_tile(r) for r in op.results)
-            if takes_address or op.row is None or op.control is not None:
+            if takes_address or op.control is not None:
                 self._pinned |= used
 
     def _before(self, op: Operation, after: Roots) -> Roots:

@@ -182,7 +182,6 @@ class LineFacts:
         self, op: Operation, timing: Timing | None, spent: dict[Site, tuple[float, float]]
     ) -> dict[str, str]:
         row = op.row
-        assert row is not None
         cost = cost_texts(row).get(self.profile, "")
         if timing is not None:
             us, times = spent.get(site(op), (0.0, 0.0))
@@ -225,7 +224,7 @@ class LineFacts:
         """A size of the valid region that is known only at run time: its bounds, else its
         formula.
         """
-        given = value.maker.group(name) if value.maker and value.maker.row else []
+        given = value.maker.group(name) if value.maker else []
         if not given:
             return "?"
         size = self.formulas.number(given[0])
@@ -250,7 +249,7 @@ def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
 
 def _does(op: Operation) -> bool:
     """True for an instruction with an effect: not for numbers or names of storage."""
-    if op.row is None or op.regions or op.traits.pure or op.traits.names_only:
+    if op.regions or op.traits.pure or op.traits.names_only:
         return False
     return pipe_text(op.row.pipe) != "none"
 

@@ -88,7 +88,7 @@ def row_home(row: Instr) -> tuple[str, int] | None:
 def _value_page(value: Value) -> str:
     maker = value.maker
     made = "an argument" if maker is None else f"`{maker.name}`"
-    meaning = f": {maker.row.meaning}" if maker is not None and maker.row else ""
+    meaning = f": {maker.row.meaning}" if maker is not None else ""
     return fenced(f"%{value.name} : {type_text(value.type)}") + f"\n{made}{meaning}"
 
 

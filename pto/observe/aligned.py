@@ -148,9 +148,9 @@ def _match(one: list[AlignedFence], two: list[AlignedFence], found: Aligned) -> 
 def _read(function: Operation, profile: Profile) -> _Text:
     text = _Text()
     for op in function.walk():
-        if op is function or op.row is None:
+        if op is function:
             continue
-        case = Case(op, op.row, profile)
+        case = Case(op, profile)
         if op.row.order is not None and op.row.order.is_fence:
             text.fences.append(_fence(op, case, len(text.work)))
         elif op.regions or _is_work(op, case):

@@ -167,7 +167,7 @@ def _vectors(kernels: Sequence[Operation], names: FunctionNames, profile: Profil
         split.value
         for f in _reached(kernels, names)
         for op in f.walk()
-        if op.row is not None and op.row.attr("split")
+        if op.row.attr("split")
         if isinstance(split := op.attrs.get("split"), Int)
     }
     return profile.sync.whole_tile_vectors if splits == {0} else SUB_BLOCKS

@@ -57,9 +57,7 @@ def may_wait_early(functions: Sequence[Operation], profile: Profile) -> bool:
 
 def _key(op: Operation, profile: Profile) -> tuple[Flag, int]:
     """The flag of an operation, and its credit."""
-    if op.row is None:
-        raise RuntimeError("no flag")
-    flag = flag_of(Case(op, op.row, profile))
+    flag = flag_of(Case(op, profile))
     step = 1 if isinstance(op.row.order, SetFlag) else -1
     return key_of(flag, profile.sync.flag_identity), step
 

@@ -71,9 +71,7 @@ def occupancy(function: Operation, profile: Profile) -> Occupancy:
     numbers = {op: n for n, op in enumerate(ops)}
     used: dict[_Key, Used] = {}
     for at, op in enumerate(ops):
-        if op.row is None:
-            continue
-        case = Case(op, op.row, profile)
+        case = Case(op, profile)
         order = op.row.order
         if isinstance(order, OfFlag):
             flag = flag_of(case)

@@ -192,14 +192,14 @@ class Iterations:
             return self._agents
         if op.traits.operator == "select":
             return over(np.where, *(self.value(v) for v in op.operands))
-        if op.row is None or not isinstance(body, Lane) or len(op.results) != 1:
+        if not isinstance(body, Lane) or len(op.results) != 1:
             raise NotStatic
         traits, wide = op.traits, all(map(_is_wide, (*op.operands, *op.results)))
         if wide and traits.same_number:
             return self.value(op.operands[0])
         if wide and traits.signed is not False and traits.operator in _QUICK:
             return over(_QUICK[traits.operator], *map(self.value, op.operands))
-        return self._computed(op, Case(op, op.row, self._profile), body)
+        return self._computed(op, Case(op, self._profile), body)
 
     def _counter(self, value: Value) -> Number:
         """The value of a loop counter, from its space; any other block argument is unknown."""

@@ -57,7 +57,7 @@ def _behind_condition(loop: Operation, inner: list[Operation]) -> list[Operation
 
 def _looks(op: Operation, made: set[Value]) -> bool:
     """True if an operation reads global memory at an address that no iteration changes."""
-    if op.row is None or op.row.traits.names_only or op.control is not None:
+    if op.row.traits.names_only or op.control is not None:
         return False
     read = op.given("in", "inout", "tmp")
     return any(is_global(v.type) for v in read) and all(_is_fixed(v, made) for v in read)
@@ -68,7 +68,7 @@ def _is_fixed(value: Value, made: set[Value]) -> bool:
     if value not in made:
         return True
     maker = value.maker
-    if maker is None or maker.row is None or maker.regions:
+    if maker is None or maker.regions:
         return False
     traits = maker.row.traits
     is_name = traits.names_only or traits.pure or traits.constant

@@ -122,8 +122,8 @@ def uses(functions: Sequence[Operation], names: Mapping[Value, str]) -> dict[str
 
 def _note(array: Uses, op: Operation, value: Value) -> None:
     row = op.row
-    roles = {o.role for o in row.operands for v in op.group(o.name) if v is value} if row else set()
-    if row is None or op.control is not None or row.order is not None or not roles or _queues(op):
+    roles = {o.role for o in row.operands for v in op.group(o.name) if v is value}
+    if op.control is not None or row.order is not None or not roles or _queues(op):
         array.is_known = array.is_load_known = False
         return
     is_plain = row.traits.sized_by_tile and isinstance(value.type, t.View) and not combines(op)
@@ -138,7 +138,7 @@ def _note(array: Uses, op: Operation, value: Value) -> None:
 
 def _queues(op: Operation) -> bool:
     """True for an operation that makes memory the slots of a queue."""
-    return op.row is not None and op.row.attr("slot_size") is not None
+    return op.row.attr("slot_size") is not None
 
 
 def combines(op: Operation) -> bool:
@@ -312,7 +312,7 @@ def _targets(op: Operation) -> list[Value]:
 
     For a call, all that it passes; for a queue that is set up, the memory of its slots.
     """
-    if op.row is None or op.control is Control.CALL or isinstance(op.order, OpenQueue):
+    if op.control is Control.CALL or isinstance(op.order, OpenQueue):
         return [v for v in op.operands if is_global(v.type)]
     return [v for v in op.given("out", "inout") if is_global(v.type)]
 
@@ -334,7 +334,7 @@ def unwritten(function: Operation) -> Iterator[Diagnostic]:
     found: list[tuple[Operation, Value]] = []
     for op in function.walk():
         row = op.row
-        if row is None or (row.traits.allocates and op.group(row.traits.allocates)):
+        if row.traits.allocates and op.group(row.traits.allocates):
             return
         for value in op.operands if not is_name(op) else ():
             type = value.type
@@ -369,7 +369,7 @@ def tile_of(value: Value) -> Value:
 
 def _reads(op: Operation, value: Value) -> bool:
     row = op.row
-    if row is None or op.control is not None or row.order is not None or row.body is None:
+    if op.control is not None or row.order is not None or row.body is None:
         return False
     # an optional operand may be scratch
     read = (o for o in row.operands if o.role == "in" and not o.optional)

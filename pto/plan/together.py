@@ -54,5 +54,5 @@ def _mode(op: Operation) -> int | None:
     given = op.attrs.get("ffts_mode")
     if isinstance(given, Int):
         return given.value
-    attr = op.row.attr("ffts_mode") if op.row is not None else None
+    attr = op.row.attr("ffts_mode")
     return attr.default if attr is not None and isinstance(attr.default, int) else None

@@ -65,8 +65,6 @@ _HELP = "store it, use it, or leave the instruction out"
 def _note(op: Operation, tiles: dict[Value, _Tile]) -> bool:
     """Record the accesses of an operation to tiles; False if some aliases cannot be followed."""
     row = op.row
-    if row is None:
-        return False
     if row.traits.allocates and len(op.results) == 1 and isinstance(op.results[0].type, t.TileBuf):
         place = op.group(row.traits.allocates)
         start = place[0].number if place else None

@@ -72,7 +72,7 @@ def _depends(op: Operation, open_values: set[int]) -> bool:
         return True
     if op.is_terminator:
         return False
-    if op.row is None or op.row.family.section == "comm":
+    if op.row.family.section == "comm":
         return True
     return op.control is None and _chooses(op, op.row.operands, open_values)
 

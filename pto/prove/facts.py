@@ -213,7 +213,7 @@ class _UseWalk(FlowWalk[Regions]):
         row, why = op.row, _not_followed(op)
         if why is None:
             return
-        if row is None or why:
+        if why:
             self._unknown(op, why)
             return
         for operand in row.operands:
@@ -257,8 +257,6 @@ class _UseWalk(FlowWalk[Regions]):
 def _not_followed(op: Operation) -> str | None:
     """Why the uses of an operation are not known; empty if they are, None if it has none."""
     row = op.row
-    if row is None:
-        return "it has no row"
     if row.traits.names_only and row.attr("slot_size") is None:
         return None
     if row.order is not None and not isinstance(row.order, Within):

@@ -101,21 +101,21 @@ class OrderReader(TreeReader):
     ends: dict[Hashable, Operation]  # of queues, by handle or number
 
     def read(self, op: Operation) -> Iterator[Node]:
-        order = op.row.order if op.row is not None else None
-        if op.row is not None and isinstance(order, OfFlag):
+        order = op.row.order
+        if isinstance(order, OfFlag):
             yield self._flag(op, order)
         elif isinstance(order, OfQueue):
             yield self._queue(op, order)
         elif isinstance(order, OpenQueue):
             self._open(op)
-        elif op.row is not None and isinstance(order, WriteBack):
-            word = Case(op, op.row, self.effects.profile).word(order.how)
+        elif isinstance(order, WriteBack):
+            word = Case(op, self.effects.profile).word(order.how)
             if not op.group(order.place) or word == order.all:
                 yield CacheNode(op)
-        elif op.row is not None and isinstance(order, CoreBarrier):
+        elif isinstance(order, CoreBarrier):
             if op.operands:
                 raise Undecided(op, "it counts the cores that take part")
-            kind = Case(op, op.row, self.effects.profile).word(order.kind) or "mix"
+            kind = Case(op, self.effects.profile).word(order.kind) or "mix"
             yield MeetNode(op, kind)
         elif isinstance(order, Acquire | Release):
             raise Undecided(op, "buffer ids are not followed")
@@ -126,12 +126,11 @@ class OrderReader(TreeReader):
                 yield from self.called(item) if isinstance(item, CallNode) else (item,)
 
     def _flag(self, op: Operation, order: OfFlag) -> SignalNode:
-        assert op.row is not None
         profile = self.effects.profile
         number = op.operands[0].number if op.operands else None
         if op.operands and number is None:
             raise Undecided(op, "its event id is not a constant")
-        flag = flag_of(Case(op, op.row, profile), number)
+        flag = flag_of(Case(op, profile), number)
         is_set = isinstance(order, SetFlag)
         pipe = NUMBER.get(flag.src if is_set else flag.dst)
         if pipe is None:

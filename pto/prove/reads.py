@@ -114,7 +114,7 @@ class _ReadWalk(FlowWalk[WrittenPart]):
         if self._steps > _STEPS:
             raise Undecided(op, "the kernel is too long")
         row = op.row
-        if row is None or "callee" in op.attrs or op.regions:
+        if "callee" in op.attrs or op.regions:
             raise Undecided(op, "what it reads is not followed")
         self.state.regions.operation(op, self.values)
         if row.traits.allocates:
@@ -180,7 +180,7 @@ class _ReadWalk(FlowWalk[WrittenPart]):
         destination."""
         start = [op.operand(name) for name in ("indexRow", "indexCol")]
         targets = op.group("dst")
-        is_small = op.row is not None and any(o.role == "out" for o in op.row.operands)
+        is_small = any(o.role == "out" for o in op.row.operands)
         if None in start or len(targets) != 1 or not is_small:
             return part
         row, col = (self.values.number(v) for v in start if v is not None)
@@ -219,10 +219,9 @@ class _ReadWalk(FlowWalk[WrittenPart]):
         return TilePart(buffer, start, tile, ZERO, ZERO, rows, cols, slot, root)
 
     def _subview(self, op: Operation, maker: Operation, tile: TileType) -> TilePart:
-        assert maker.row is not None
         parent = self._part(op, maker.operands[0])
         row, col = (self.values.number(v) for v in maker.group("offsets"))
-        sizes = zip(tile.valid, sizes_of(Case(maker, maker.row, self._profile)), strict=True)
+        sizes = zip(tile.valid, sizes_of(Case(maker, self._profile)), strict=True)
         height, width = (number(size if valid is None else valid) for valid, size in sizes)
         rows, cols = stated_region(maker, self.values, (height, width))
         return replace(parent, row=parent.row + row, col=parent.col + col, rows=rows, cols=cols)

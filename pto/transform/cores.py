@@ -16,12 +16,12 @@ OTHER = {CUBE: VECTOR, VECTOR: CUBE}
 def is_work(op: Operation) -> bool:
     described = op.traits.names_only or op.traits.pure or op.body is RESHAPE
     named = described or op.row is SET_VALIDSHAPE
-    return op.row is not None and op.control is None and not named
+    return op.control is None and not named
 
 
 def sides_of(op: Operation) -> set[str]:
     """The cores whose buffers an instruction uses; empty for numbers, control and names."""
-    if not is_work(op) or op.row is None:
+    if not is_work(op):
         return set()
     if op.row.scope in OTHER:
         return {op.row.scope}

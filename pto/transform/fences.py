@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pto.ir.builder import new_block
 from pto.ir.graph import Operation
 from pto.isa.row.attributes import Enum
@@ -46,7 +48,7 @@ class Insertions:
 
 
 def barrier(pipe: str) -> Operation:
-    return Operation("pto.barrier", lookup("pto.barrier"), attrs={"pipe": _pipe(pipe)})
+    return _made("pto.barrier", {"pipe": _pipe(pipe)})
 
 
 def flag(name: str, source: str, target: str, number: int) -> Operation:
@@ -56,7 +58,13 @@ def flag(name: str, source: str, target: str, number: int) -> Operation:
         "dst_pipe": _pipe(target),
         "event_id": Enum("event", f"EVENT_ID{number}"),
     }
-    return Operation(f"pto.{name}", lookup(f"pto.{name}"), attrs=dict(attrs))
+    return _made(f"pto.{name}", attrs)
+
+
+def _made(name: str, attrs: Mapping[str, Enum]) -> Operation:
+    row = lookup(name)
+    assert row is not None
+    return Operation.of(row, attrs=dict(attrs))
 
 
 def _pipe(name: str) -> Enum:

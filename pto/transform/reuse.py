@@ -117,7 +117,7 @@ def _escapes(*tiles: Value) -> bool:
     """True if control flow passes one of the tiles on, or a pointer to it is made."""
     for op in (op for tile in tiles for op in tile.uses):
         named = op.results if op.traits.names_only else [r for r in op.results if _is_tile(r)]
-        if op.row is None or op.control is not None or not all(map(_is_tile, named)):
+        if op.control is not None or not all(map(_is_tile, named)):
             return True
         if _escapes(*named):
             return True
@@ -163,5 +163,5 @@ def tiles_of(op: Operation, *roles: str) -> list[Value]:
 
 def kept_apart(op: Operation) -> list[Value]:
     """Operands that a rule forbids to share bytes with the destination."""
-    rules = () if op.row is None else op.row.rules
+    rules = op.row.rules
     return [v for rule in rules for name in rule.apart for v in op.group(name)]

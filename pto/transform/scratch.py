@@ -29,30 +29,27 @@ def complete(module: Module, profile: Profile) -> Module:
     for function in filter(is_defined, module.functions()):
         builder, fixed = Builder(function), first_order([function]) is not None
         for op in list(function.walk()):
-            row = op.row
-            for operand in row.operands if row is not None else ():
-                if fixed and _moves(row, operand, profile):
+            for operand in op.row.operands:
+                if fixed and _moves(op.row, operand, profile):
                     continue
                 if operand.planned is not None or operand.element:
                     _complete(op, operand, profile, builder)
     return module
 
 
-def _moves(row: Instr | None, operand: Operand, profile: Profile) -> bool:
+def _moves(row: Instr, operand: Operand, profile: Profile) -> bool:
     """True if the instruction has a form of its own without the operand."""
-    forms = row.phases.get(profile.name, ()) if row is not None else ()
+    forms = row.phases.get(profile.name, ())
     return any(f"-{operand.name}" in form.when for form in forms)
 
 
 def _complete(op: Operation, operand: Operand, profile: Profile, builder: Builder) -> None:
-    row = op.row
-    assert row is not None
     given = op.operand(operand.name)
     if operand.element and given is not None:
         type = _retyped(given.type, operand.element)
         parts = (BITCAST, {"src": given}, f"{given.name}_seen")
     else:
-        type = planned(Case(op, row, profile), operand)
+        type = planned(Case(op, profile), operand)
         parts = (ALLOC_TILE, None, _NAME)
     if type is not None:
         made = builder.make(*parts[:2], results=[type], names=[parts[2]], where=op.loc)

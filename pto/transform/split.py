@@ -69,7 +69,7 @@ def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
 def _arrays(op: Operation) -> dict[Value, bool]:
     """The arrays of the launch that an instruction uses; True if it writes one."""
     found: dict[Value, bool] = {}
-    for operand in op.row.operands if op.row is not None and is_work(op) else ():
+    for operand in op.row.operands if is_work(op) else ():
         for value in op.group(operand.name):
             root = value.origin(lambda op: op.traits.names_only)
             if isinstance(root.type, Ptr):
@@ -79,7 +79,7 @@ def _arrays(op: Operation) -> dict[Value, bool]:
 
 def _acts(op: Operation) -> bool:
     """True if it has an effect outside its core: it writes global memory, prints or stops."""
-    if not is_work(op) or op.results or (op.row is not None and op.row.scope in OTHER):
+    if not is_work(op) or op.results or op.row.scope in OTHER:
         return False
     return any(_arrays(op).values()) or not sides_of(op)
 
@@ -113,7 +113,7 @@ class _Joined:
         shared = _shared(ops)
         for op in ops:
             sides, used = sides_of(op), shared & _arrays(op).keys()
-            if op.control is Control.CALL or (op.row and isinstance(op.row.order, Order)):
+            if op.control is Control.CALL or isinstance(op.order, Order):
                 raise _refused(op, "calls or orders in a function that uses both cores")
             if len(sides) == 2:
                 self._transfer(op, fenced=bool(shared))

@@ -253,7 +253,7 @@ class _Regions:
 def _is_opaque(tile: Value) -> bool:
     """True if a loop, branch or call passes it on."""
     maker = [tile.maker] if tile.maker is not None and tile.maker.regions else []
-    return any(op.control is not None or op.row is None for op in (*maker, *tile.uses))
+    return any(op.control is not None for op in (*maker, *tile.uses))
 
 
 def _extents(op: Operation) -> Extents:

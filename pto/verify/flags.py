@@ -54,8 +54,8 @@ def _flags(
     function: Operation, kind: type[OfFlag], profile: Profile
 ) -> Iterator[tuple[Key, Operation]]:
     for op in function.walk():
-        if op.row is not None and isinstance(op.order, kind):
-            case = Case(op, op.row, profile)
+        if isinstance(op.order, kind):
+            case = Case(op, profile)
             flag = flag_of(case, _CHOSEN if op.operands else None)
             if flag.src != flag.dst:  # equal pipes are an error of the row
                 yield (op.side() or "", key_of(flag, profile.sync.flag_identity)), op

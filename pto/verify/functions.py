@@ -251,8 +251,6 @@ def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[D
 
 def _misplaced(op: Operation, scope: Operation | None, side: str | None) -> Diagnostic | None:
     row = op.row
-    if row is None:
-        return None
     if op.control is Control.SCOPE and scope is not None:
         return op.finding("PTO-S110", "cannot stand inside another vector scope")
     around = next(op.around(Control.SECTION), None) if op.control is Control.SECTION else None

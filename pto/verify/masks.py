@@ -20,10 +20,8 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
         packed: dict[Value, tuple[Operation, int | None] | None] = {}  # tile -> (writer, packing)
         for op in function.walk():
             row = op.row
-            if row is None:
-                continue
             name, bits_of = PACKING.get(id(row.body), ("", None))
-            bits = bits_of(Case(op, row, profile)) if bits_of else None
+            bits = bits_of(Case(op, profile)) if bits_of else None
             for operand in row.operands:
                 for value in op.group(operand.name):
                     if operand.role != "in":

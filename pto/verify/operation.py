@@ -27,9 +27,9 @@ def check(
     legal = _Legal()
     for op in module.walk():
         row = op.row
-        if row is None or legal.knows(op, row):
+        if legal.knows(op, row):
             continue
-        case = Case(op, row, profile)
+        case = Case(op, profile)
         found = [*_kinds(op, row), *_attributes(op, row)]
         if not found:  # rules assume operands of the right kind
             found = [*_profile(case), *_rules(case, level), *_scratch(case, level)]

@@ -119,7 +119,7 @@ def _is_of(op: Operation, user: Operation) -> bool:
 def _way(user: Operation) -> int | None:
     """The direction of a user that names its queue by id; None for other operations."""
     order = user.order
-    if not isinstance(order, OfQueue) or user.row is None or order.handle in user.row.operand_names:
+    if not isinstance(order, OfQueue) or order.handle in user.row.operand_names:
         return None
     return (_PRODUCER if isinstance(order, Push | Allocate) else _CONSUMER)[user.row.scope]
 

@@ -58,7 +58,7 @@ def verify(
         *functions.check_places(module),
         *buffers.check(module, profile, level),
     ]
-    present = {op.row for op in module.walk() if op.row is not None}
+    present = {op.row for op in module.walk()}
     for concerns, check in _SELDOM:
         if any(map(concerns, present)):
             found += check(module, profile)

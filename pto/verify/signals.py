@@ -17,7 +17,7 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
         for op in function.walk():
             if op.row is SET_FFTS:
                 break
-            if op.row is not None and op.row.family is SEMAPHORE:
+            if op.row.family is SEMAPHORE:
                 help = "pto.set_ffts %ffts : !pto.ptr<i64>, with an address that the host passes"
                 missing = f"expects pto.set_ffts before it in @{name_of(function)}"
                 yield op.finding("PTO-D074", missing, "warning", help=help)

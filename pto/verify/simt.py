@@ -44,11 +44,11 @@ def check(module: Module, _: Profile) -> Iterator[Diagnostic]:
 
 
 def _is_ours(op: Operation) -> bool:
-    return op.row is not None and (op.row.scope in _PLACES or op.row.family is ATOMIC)
+    return op.row.scope in _PLACES or op.row.family is ATOMIC
 
 
 def _placed(op: Operation, entry: bool) -> Iterator[Diagnostic]:
-    scope = op.row.scope if op.row else ""
+    scope = op.row.scope
     entry = entry or any(above.row is SIMT_SECTION for above in op.ancestors())
     if scope == INSIDE and not entry:
         yield op.finding("PTO-S097", f"must be in a function marked '{SIMT_ENTRY}'")
@@ -106,7 +106,7 @@ def _slots(group: list[Operation]) -> Iterator[Diagnostic]:
 def _old_values(ours: list[Operation]) -> Iterator[Diagnostic]:
     """Packed atomics update memory and return no old value, so a result must not be used."""
     for op in ours:
-        is_atomic = op.row is not None and op.row.family is ATOMIC
+        is_atomic = op.row.family is ATOMIC
         for value in op.results[:1] if is_atomic else ():
             if isinstance(value.type, Vector) and value.uses:
                 yield op.finding("PTO-M091", f"has no old value for {type_text(value.type)}")

@@ -37,8 +37,7 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
             start = starts.get(value)
             if start is None or start.op is None or start.nbytes % base == 0:
                 continue
-            row = op.row
-            pipe = "none" if row is None else pipe_of(Case(op, row, profile))
+            pipe = pipe_of(Case(op, profile))
             if pipe not in _BY_ELEMENT:
                 starts[value] = start._replace(op=None)  # reported once
                 yield _finding(op, pipe, start, base, profile)

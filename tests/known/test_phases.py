@@ -30,7 +30,7 @@ def case_of(text: str, profile: str) -> Case:
     module = parse(_SOURCE.replace('"OP"', text))
     (op,) = [op for op in module.walk() if op.row and op.row.family.section in ("tile", "comm")]
     assert op.row is not None
-    return Case(op, op.row, profile_named(profile))
+    return Case(op, profile_named(profile))
 
 
 def test_a_form_is_read_and_shown_as_it_is_written():

@@ -116,7 +116,7 @@ def made(name: str, profile: str, when: dict[str, str | bool], named: str = "") 
             word = str(when[attr.name])
             attrs[attr.name] = Str(word) if attr.kind == "str" else Enum(attr.kind, word)
     op: Any = Op(row, attrs, groups)
-    return Case(op, row, profile_named(profile))
+    return Case(op, profile_named(profile))
 
 
 def is_memory(row: Instr, name: str) -> bool:
@@ -260,7 +260,7 @@ def test_scales_of_mx_products_are_loaded_as_their_operands_are():
     }}"""
     (op,) = (op for op in parse(text).walk() if op.name == "pto.tmov")
     assert op.row is not None
-    assert pipe_of(Case(op, op.row, profile_named("a5"))) == "MTE1"
+    assert pipe_of(Case(op, profile_named("a5"))) == "MTE1"
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_popped_slot_is_loaded_where_it_is_in_global_memory(profile: str, init
     }}"""
     (op,) = (op for op in parse(text).walk() if op.name == "pto.tpop")
     assert op.row is not None
-    assert pipe_of(Case(op, op.row, profile_named(profile))) == pipe
+    assert pipe_of(Case(op, profile_named(profile))) == pipe
 
 
 def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
@@ -291,7 +291,7 @@ def test_the_pipe_that_fills_l1_is_a_fact_of_the_profile():
     case = made("tfillpad", "a2a3", {"src@": "mat", "dst@": "mat"})
     other = replace(case.profile, sync=replace(case.profile.sync, l1_fill="MTE1"))
     assert pipe_of(case) == "MTE2"
-    assert pipe_of(Case(case.op, case.row, other)) == "MTE1"
+    assert pipe_of(Case(case.op, other)) == "MTE1"
 
 
 # ---- PTOAS

@@ -69,7 +69,7 @@ def _simulated(module: Module) -> list[str]:
     lacking = {
         line: None
         for op in module.walk()
-        if op.row is not None and all(map(op.group, op.row.operand_names))
+        if all(map(op.group, op.row.operand_names))
         for line in op.row.simulated.splitlines()
     }
     return ["#ifdef __CPU_SIM", "namespace pto {", *lacking, "}", "#endif"] if lacking else []

@@ -48,7 +48,6 @@ class _Passed(NamedTuple):
 def call(writer: Writer, op: Operation) -> None:
     """The first form that has a place for all that the operation has."""
     row = op.row
-    assert row is not None
     returned = [r for r in op.results if not isinstance(r.type, t.TileBuf)]
     for result in op.results:
         if result not in returned:
@@ -91,8 +90,6 @@ def _plain(type: TileType) -> TileType:
 
 
 def _alike(op: Operation) -> list[Value]:
-    if op.row is None:
-        return []
     names = {a.names[0] for form in forms(op.row) for a in form.arguments if a.alike}
     found = [v for name in op.row.operand_names if name in names for v in op.group(name)]
     return [v for v in found if isinstance(v.type, t.TileBuf)]
@@ -248,7 +245,6 @@ def _passed(writer: Writer, op: Operation, value: Value, argument: FormArgument)
 
 def _packed(writer: Writer, op: Operation, value: Value, type: TileType) -> str:
     """A tile of packed pairs: the tile itself, whose sizes are in values, or its bytes."""
-    assert op.row is not None
     text, numbers = writer.text(value), [v for v in op.operands if isinstance(v.type, t.Scalar)]
     if op.row.family is WINDOW and any(v.number != 0 for v in numbers):
         raise fail("PTO-U249", "C++ counts the offset of a window of packed values in values")

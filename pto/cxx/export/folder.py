@@ -191,7 +191,7 @@ def _arguments(
 
     The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
     """
-    opened = [op for op in module.walk() if op.row and isinstance(op.row.order, OpenQueue)]
+    opened = [op for op in module.walk() if isinstance(op.order, OpenQueue)]
     used = [v for op in opened for v in op.operands if isinstance(v.type, Ptr)]
     slots = {v.origin(lambda op: op.traits.names_only).name for v in used}
     params = parameters(*entry_functions(module, None))

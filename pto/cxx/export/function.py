@@ -127,8 +127,6 @@ class Writer:
 
     def _operation(self, op: Operation) -> None:
         row = op.row
-        if row is None:
-            raise fail("PTO-U249", "it is not in the table")
         if op.control in _CONTROL:
             _CONTROL[op.control](self, op)
         elif row.traits.constant:
@@ -164,7 +162,6 @@ class Writer:
     def _word(self, op: Operation, name: str) -> str:
         """An operand, an attribute, a tile that is declared for the result, or its type (`T`)."""
         row = op.row
-        assert row is not None
         if name == "T":
             return parameter_type(op.results[0].type)
         attr, value = row.attr(name), op.attrs.get(name)

@@ -184,7 +184,7 @@ def declare_tile(writer: Writer, value: Value) -> str:
 def _size(writer: Writer, value: Value, axis: int, known: int | None) -> str:
     """An extent of a valid region: an operand, that of the tile seen anew, or the whole."""
     maker, name = value.maker, ("valid_row", "valid_col")[axis]
-    if known is not None or maker is None or maker.row is None:
+    if known is not None or maker is None:
         return str(known)
     if name in maker.row.operand_names:
         return "".join(map(writer.text, maker.group(name)))

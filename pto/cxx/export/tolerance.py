@@ -30,10 +30,10 @@ class ExportTolerance:
 
 def tolerance(module: Module, dtype: DType | None) -> ExportTolerance:
     """The tolerance for an array of a launch: equal bits, unless an instruction is not exact."""
-    ops = [op for op in module.walk() if op.row is not None and _is_float(op)]
+    ops = [op for op in module.walk() if _is_float(op)]
     reasons: list[str] = []
     for applies, reason in _REASONS:
-        names = sorted({op.row.mnemonic for op in ops if op.row is not None and applies(op)})
+        names = sorted({op.row.mnemonic for op in ops if applies(op)})
         reasons += [f"{', '.join(names)} {reason}"] * bool(names)
     allowed = 0.0 if dtype is None else _ALLOWED.get(dtype.name, 0.0)
     if not reasons or not allowed:
@@ -55,7 +55,7 @@ def _approximates(op: Operation) -> bool:
 def _sums(op: Operation) -> bool:
     """Sums of many elements, by rows, columns or the matrix unit."""
     folds = isinstance(op.body, Fold) and op.body.fn in (lanes.add, lanes.mul)
-    return folds or (op.row is not None and op.row.cost == "product")
+    return folds or op.row.cost == "product"
 
 
 _REASONS = ((_approximates, "approximated by the chip"), (_sums, "in another order of additions"))

@@ -29,9 +29,7 @@ _ARRIVED = 1 << 20
 
 
 def reaches_others(functions: Sequence[Operation]) -> bool:
-    return any(
-        op.row is not None and op.row.family.section == "comm" for f in functions for op in f.walk()
-    )
+    return any(op.row.family.section == "comm" for f in functions for op in f.walk())
 
 
 class Peers:

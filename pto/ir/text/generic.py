@@ -137,8 +137,6 @@ def _parts(row: Instr, layout: str = "") -> tuple[_OperandPart, ...]:
 
 def arranged(op: Operation) -> tuple[list[Value], Ints | None]:
     """Operands in the order of the generic form, and the segment sizes if they are needed."""
-    if op.row is None:
-        return op.operands, None
     parts = _parts(op.row, op.row.generic)
     groups = [[v for name in part.names for v in op.group(name)] for part in parts]
     if sum(map(len, groups)) != len(op.operands):  # PTOAS has no such form

@@ -45,7 +45,7 @@ def lift(
         value.owner = made
     values = _Lifter(p, graph).walk(graph.top, graph.top.header, None, None, made)
     end = next((b.ops[-1] for b in graph.blocks if _hands_on(graph, b)), None)
-    if end is not None and end.row is not None:
+    if end is not None:
         made.append(_end(end.row, values, end.where))
     for block in region.blocks:
         block.set_ops(())

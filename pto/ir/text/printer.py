@@ -195,8 +195,6 @@ class _Custom:
 
     def _operation(self, op: Operation, depth: int) -> None:
         row = op.row
-        if row is None:
-            raise RuntimeError(f"{op.name} has no row")
         if _asks_for_generic(op, row.traits.generic):
             text = f"{_generic_head(op, self.names)}{_generic_tail(op)}"
             self.lines.append(_INDENT * depth + text)
@@ -288,7 +286,7 @@ def _signature(op: Operation, values: Sequence[Value]) -> str:
 
 
 def _generic_item(op: Operation, name: str, value: Attribute) -> str:
-    spec = op.row.attr(name) if op.row else None
+    spec = op.row.attr(name)
     if spec and spec.kind == "numbers" and isinstance(value, Array):
         value = Ints("i64", tuple(n.value for n in value.items if isinstance(n, Int)))
     return attribute_text.item(spec.generic or name if spec else name, value)

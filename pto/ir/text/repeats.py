@@ -59,7 +59,7 @@ class ParserCache:
         """Cache an operation that was just parsed: its first token, that of its name, those of its
         results."""
         words, uses = p.tokens.shapes, {here: token for token, here, _ in p.uses}
-        if op.row is None or op.regions or len(self._shapes) >= _SHAPES:
+        if op.regions or len(self._shapes) >= _SHAPES:
             return
         if len(uses) != len(op.operands) or p.kinds.count(VALUE, start, p.i) != len(uses) + len(
             names

@@ -156,7 +156,7 @@ def read_region(p: Parser, draft: Draft) -> None:
 
 def write_region(line: PrintedLine, op: Operation) -> None:
     types = ", ".join(type_text(r.type) for r in op.results)
-    before = op.row is not None and op.row.family.dialect == "scf."
+    before = op.row.family.dialect == "scf."
     if types and before:
         line.put(f"-> ({types})")
     line.region(op.regions[0], label=bool(op.regions[0].block.args))

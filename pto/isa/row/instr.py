@@ -328,6 +328,11 @@ def _add(row: Instr) -> None:
     _ALIASES.update(dict.fromkeys(row.aliases, row.name))
 
 
+# The row of an operation that stands for code outside the table, such as a line of C++.
+UNLISTED = Family("no family", "code that is no instruction", "support").row("unlisted", "")
+del _ROWS[UNLISTED.name]
+
+
 def lookup(name: str) -> Instr | None:
     """The row of an operation name, older spellings included.
 

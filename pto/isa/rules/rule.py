@@ -50,7 +50,7 @@ class OpLike(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def row(self) -> Instr | None: ...
+    def row(self) -> Instr: ...
     @property
     def attrs(self) -> dict[str, Attribute]: ...
     @property
@@ -68,9 +68,9 @@ class Case:
 
     __slots__ = ("asked_makers", "asked_numbers", "op", "profile", "row")
 
-    def __init__(self, op: OpLike, row: Instr, profile: Profile) -> None:
+    def __init__(self, op: OpLike, profile: Profile) -> None:
         self.op = op
-        self.row = row
+        self.row = op.row
         self.profile = profile
         self.asked_numbers = self.asked_makers = False  # a rule used more than types and attributes
 

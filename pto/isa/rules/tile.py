@@ -172,7 +172,7 @@ def _bytes(case: Case, value: ValueLike, type: TileType, *, placed: bool = True)
             start, row, col = start + (row * pitch + col) * type.itemsize, 0, 0
         value, maker = maker.operands[0], maker.operands[0].maker
     start += (row * pitch + col) * type.itemsize
-    given = None if maker is None or maker.row is None or not placed else maker.operand("addr")
+    given = None if maker is None or not placed else maker.operand("addr")
     address = None if given is None else case.constant(given)
     root, first = (id(value), start) if address is None else (None, address + start)
     return root, first, first + count

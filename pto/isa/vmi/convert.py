@@ -69,7 +69,7 @@ def _logical_how(case: Case, source: t.Scalar, result: t.Scalar) -> str | None:
 @rule("PTO-T098", "expects types with the sign of the operation")
 def _logical_signs(case: Case) -> str | None:
     """Names that say a sign: the types may not say the opposite."""
-    wrong = "u" if case.op.row and case.op.row.body is meaning.CONVERT_SIGNED else "s"
+    wrong = "u" if case.op.row.body is meaning.CONVERT_SIGNED else "s"
     for name in ("source", "result"):
         elem = case.elem(name)
         if elem is not None and elem.name.startswith(wrong):

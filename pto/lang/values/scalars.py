@@ -228,7 +228,7 @@ def _gives(row: Instr, source: ScalarType, to: ScalarType) -> bool:
     """True if a cast can have this result type and its rules allow the pair."""
     op = Operation.of(row, [Value(source, "in")])
     op.results.append(Value(to, "out", op))
-    case = Case(op, row, profile("cpu"))
+    case = Case(op, profile("cpu"))
     fits = KINDS[row.results[0].kind].accepts(to)
     return fits and all(rule.test(case) is None for rule in row.rules)
 

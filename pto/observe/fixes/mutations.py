@@ -19,8 +19,7 @@ from pto.isa.row import order as kinds
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Enum, Int, Str
 from pto.isa.row.traits import Control
-from pto.isa.scalar.arith import CONSTANT
-from pto.isa.table import lookup
+from pto.isa.scalar.arith import CONSTANT, XORI
 from pto.observe.order.scopes import pairs_of
 from pto.run.order.resolve import is_ordering
 
@@ -106,7 +105,7 @@ def _of_flags(ops: Sequence[Operation]) -> Iterator[Change]:
 
 
 def _order(op: Operation) -> Any:
-    return op.row.order if op.row is not None else None
+    return op.row.order
 
 
 def _pipes(op: Operation) -> tuple[Any, Any]:
@@ -215,7 +214,7 @@ def _flows(op: Operation, into: set[Value]) -> bool:
 
 def _place(op: Operation) -> tuple[Space, int, int] | None:
     """The space of a local buffer, the number of its address operand, and the address."""
-    if op.row is None or not op.results:
+    if not op.results:
         return None
     made, name = op.results[0].type, op.row.traits.allocates
     if name and isinstance(made, t.TileBuf):
@@ -256,7 +255,7 @@ def _neighbour(op: Operation, step: int) -> int | None:
     ops, n = op.home.ops, _at(op) + step
     while 0 <= n < len(ops):
         each = ops[n]
-        if each.regions or (each.row is not None and each.row.order is None and _touches(each)):
+        if each.regions or (each.row.order is None and _touches(each)):
             return n
         n += step
     return None
@@ -264,7 +263,7 @@ def _neighbour(op: Operation, step: int) -> int | None:
 
 def _touches(op: Operation) -> bool:
     is_place = any(isinstance(v.type, t.PLACES) for v in op.operands)
-    return is_place and not op.results and op.row is not None and op.row.pipe != "none"
+    return is_place and not op.results and op.row.pipe != "none"
 
 
 def _move(op: Operation, step: int) -> None:
@@ -278,10 +277,9 @@ def _use_other_parity(op: Operation) -> None:
     """Use the other of two alternating ids."""
     old = op.operands[0]
     one = _number(1, old.type)
-    other = Operation("arith.xori", lookup("arith.xori"), [old, one.results[0]])
-    other.results = [Value(old.type, "other", other)]
+    other = Operation.of(XORI, [old, one.results[0]])
     op.home.insert(_at(op), one, other)
-    op.set_operand(0, other.results[0])
+    op.set_operand(0, other.new_result(old.type, "other"))
 
 
 def _set_number(op: Operation, at: int, number: int) -> None:

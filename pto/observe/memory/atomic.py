@@ -18,7 +18,7 @@ _KINDS = frozenset({"atomic_type", "acc_store_atomic_op", "scatter_atomic_op"}) 
 def combination(op: Operation, core: Any) -> str:
     """add, max, ...: from an attribute, else the mode register, else the operation itself."""
     row = op.row
-    for attr in row.attrs if row is not None else ():
+    for attr in row.attrs:
         value = op.attrs.get(attr.name) if attr.kind in _KINDS else None
         word = value.value.removeprefix("atomic_") if isinstance(value, Enum) else "none"
         if word != "none":

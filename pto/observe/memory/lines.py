@@ -182,7 +182,7 @@ def _together(a: Thread, b: Thread) -> bool:
 
 def _is_scalar(moment: Moment) -> bool:
     row = moment.op.row
-    return row is not None and row.pipe == "S" and not row.traits.uncached
+    return row.pipe == "S" and not row.traits.uncached
 
 
 def _meet(cells: Cells, base: int, line: int) -> bool:

@@ -73,7 +73,7 @@ class Origin:
     def is_loaded_in_part(self) -> bool:
         """True if the rest was loaded and whole blocks were not, so that they are no padding."""
         _, counts = np.unique(self.bytes // _BLOCK, return_counts=True)
-        loads = all(op.row is not None and op.row.pipe == "MTE2" for op in self.beside)
+        loads = all(op.row.pipe == "MTE2" for op in self.beside)
         return loads and bool((counts == _BLOCK).any())
 
     def __str__(self) -> str:

@@ -94,8 +94,8 @@ class Visible:
 
     def _is_transfer(self, op: Operation) -> bool:
         found = self._transfers.get(id(op))
-        if found is None and op.row is not None:
-            case = Case(op, op.row, self._profile)
+        if found is None:
+            case = Case(op, self._profile)
             pipes = [step.pipe for step in phases_of(case) if isinstance(step, PipeAccess)]
             found = any(pipe in _TRANSFERS for pipe in (pipe_of(case), *pipes))
             self._transfers[id(op)] = found

@@ -228,9 +228,9 @@ class _Judge:
 
     def _flag_of(self, op: Operation) -> Flag | None:
         """The flag that attributes name; None if its id is an operand."""
-        if op.row is None or op.operands:
+        if op.operands:
             return None
-        return flag_of(Case(op, op.row, self._profile))
+        return flag_of(Case(op, self._profile))
 
     # ---- flags left set
 

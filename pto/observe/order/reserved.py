@@ -35,9 +35,9 @@ class Reserved:
 
     def _flags(self, item: InstructionEvent) -> tuple[Flag, ...]:
         row = item.op.row
-        if row is None or not row.phases:
+        if not row.phases:
             return ()
-        case = Case(item.op, row, self._profile)
+        case = Case(item.op, self._profile)
         return tuple(Flag(*flag) for flag in inner_flags(case))
 
     def findings(self) -> list[Diagnostic]:

@@ -90,7 +90,7 @@ class AssignedTap(Tap):
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         plan = [
             (operand.role, compiler.slot(value))
-            for operand in (op.row.used_on(compiler.profile.name) if op.row is not None else ())
+            for operand in op.row.used_on(compiler.profile.name)
             for value in op.group(operand.name)
             if isinstance(value.type, t.TileBuf)
         ]

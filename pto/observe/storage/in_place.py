@@ -17,7 +17,7 @@ def in_place(
     op: Operation, tiles: Iterable[tuple[str, str, object]], profile: Profile, where: str
 ) -> Diagnostic | None:
     """The finding of a destination that overlaps such a source; `tiles`: name, role, tile."""
-    rules = [] if op.row is None else [r for r in op.row.rules if r.apart and r.applies(profile)]
+    rules = [r for r in op.row.rules if r.apart and r.applies(profile)]
     if not rules:
         return None
     found = [(name, role, tile) for name, role, tile in tiles if isinstance(tile, Tile)]

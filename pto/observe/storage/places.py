@@ -118,8 +118,6 @@ class PlaceTap(Tap):
         return list(self._found.values())
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        if op.row is None:
-            return step
         made = [(compiler.slot(v), v) for v in op.results if _is_made(op, v)]
         plan = [
             (operand.role, compiler.slot(value), roots[0])

@@ -56,7 +56,7 @@ class Roots:
         """True if tiles may overlap, end before their shape does, or be freed."""
         if not self.all:
             return False
-        rows = [op.row for f in functions for op in f.walk() if op.row is not None]
+        rows = [op.row for f in functions for op in f.walk()]
         if any(isinstance(row.order, Free) for row in rows):
             return True
         values = [v for f in functions for op in f.walk() for v in op.results]
@@ -83,7 +83,7 @@ class Roots:
 
 
 def _operands(op: Operation) -> tuple[str, ...]:
-    return op.row.operand_names if op.row is not None else ()
+    return op.row.operand_names
 
 
 def _made(op: Operation) -> Iterator[Value]:

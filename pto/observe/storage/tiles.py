@@ -109,8 +109,6 @@ class TileTap(Tap):
         return list(self._found.values())
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        if op.row is None:
-            return step
         made = [(compiler.slot(v), self._roots.of(v)) for v in op.results if self._roots.of(v)]
         plan = [
             (operand.name, operand.role, compiler.slot(value), self._roots.of(value))

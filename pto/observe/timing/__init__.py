@@ -80,9 +80,7 @@ def time(
 def _moves_by_pointer(functions: Sequence[Operation]) -> bool:
     """True if transfers are known only from a run: it writes, so it gets copies."""
     return any(
-        op.row is not None
-        and op.row.cost in ("move", *RUN)
-        and any(isinstance(v.type, Ptr) for v in op.operands)
+        op.row.cost in ("move", *RUN) and any(isinstance(v.type, Ptr) for v in op.operands)
         for function in functions
         for op in function.walk()
     )

@@ -39,7 +39,7 @@ class Dependent(DryRun):
     def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
         said = super()._described(compiler, op, case, describe)
         slots = slots_of(compiler, op)
-        roles = [operand.role for operand in op.row.operands] if op.row else []
+        roles = [operand.role for operand in op.row.operands]
 
         def ordered(core: Core, regs: Regs) -> None:
             pairs = zip(slots, roles, strict=True)

@@ -91,9 +91,9 @@ class Effects:
     def of(self, op: Operation) -> SyncWork | None:
         """The accesses of an operation; None if there are none."""
         row = op.row
-        if row is None or row.body in _NAMES_ONLY or op.control is not None:
+        if row.body in _NAMES_ONLY or op.control is not None:
             return None  # the end of a region only yields names
-        case = Case(op, row, self.profile)
+        case = Case(op, self.profile)
         if form_of(case) is not None:
             return self._in_phases(op, row, case)
         pipe = pipe_of(case)
@@ -128,18 +128,18 @@ class Effects:
 
     def barred(self, op: Operation, row: Instr) -> frozenset[int]:
         """The pipes of a barrier: one, else all."""
-        pipe = pipe_of(Case(op, row, self.profile))
+        pipe = pipe_of(Case(op, self.profile))
         return frozenset([NUMBER[pipe]] if pipe in NUMBER else NUMBER.values())
 
     def pipes(self, op: Operation) -> set[int]:
         """The pipes that an operation of another function uses, without its accesses."""
         row = op.row
         touches = any(isinstance(v.type, t.PLACES) for v in op.operands)
-        if row is None or op.control is not None or row.family.section == "support":
+        if op.control is not None or row.family.section == "support":
             return set()
         if not (touches or row.order):
             return set()
-        case = Case(op, row, self.profile)
+        case = Case(op, self.profile)
         form, pipe = form_of(case), pipe_of(case)
         if form is not None:
             return {NUMBER[each] for each in form.pipes()}
@@ -152,7 +152,7 @@ class Effects:
         """A vector scope, or a section of work items, as one operation of V."""
         found: dict[SyncAccess, None] = {}
         for inner in op.walk():
-            if inner.row is not None and inner is not op:
+            if inner is not op:
                 found.update(dict.fromkeys(self._accesses(inner, inner.row, "V")))
         return SyncWork((Phase(NUMBER["V"], tuple(found)),)) if found else None
 

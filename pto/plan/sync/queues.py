@@ -75,7 +75,7 @@ def _turn(function: Operation) -> list[Operation]:
 
 def _name(op: Operation) -> object:
     """The queue of an operation; a handle names a different one each time."""
-    order, names = op.order, op.row.operand_names if op.row is not None else ()
+    order, names = op.order, op.row.operand_names
     if not isinstance(order, OfQueue) or (order.handle in names and op.group(order.handle)):
         return op
     return str(op.attrs.get(order.id))

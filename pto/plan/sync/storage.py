@@ -120,7 +120,7 @@ def _unplaced(function: Operation, placed: Container[Value]) -> Iterator[Value]:
 def _bound(function: Operation) -> dict[Value, list[Value]]:
     found: dict[Value, list[Value]] = {}
     for op in function.walk():
-        if op.row is not None and op.row.body in _BINDS:
+        if op.row.body in _BINDS:
             for dst in op.group("dst"):
                 found.setdefault(dst, []).extend(op.group("src"))
     return found

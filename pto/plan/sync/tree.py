@@ -87,7 +87,7 @@ class TreeReader:
             yield from self._leaf(op, self.effects.of_scope(op))
         elif "callee" in op.attrs:
             yield from self._call(op)
-        elif op.row is not None and isinstance(op.order, Barrier):
+        elif isinstance(op.order, Barrier):
             yield BarrierNode(op, self.effects.barred(op, op.row))
         else:
             yield from self._leaf(op, self.effects.of(op))

@@ -237,7 +237,7 @@ class NativeCompiler(Compiler):
 
     def step(self, op: Operation) -> Step:
         made, row = super().step(op), op.row
-        if not self.checks or row is None:
+        if not self.checks:
             return made
         writes = [v for o in row.operands if o.role != "in" for v in op.group(o.name)]
         unknown = bool(op.regions) or "callee" in op.attrs

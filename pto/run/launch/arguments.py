@@ -128,7 +128,7 @@ def _number(value: Value, numbers: Mapping[str, int]) -> int | None:
 
 def _slots(op: Operation, arg: Value) -> int | None:
     """The elements that the slots of a queue occupy in this argument."""
-    if op.row is None or op.row.attr("slot_size") is None:
+    if op.row.attr("slot_size") is None:
         return None
     for name in ("gm_slot_buffer", "gm_slot_tensor", "gm_addr"):
         for value in op.group(name):

@@ -116,9 +116,7 @@ class LaunchOutcome:
 
     def _nothing(self, found: Mapping[str, Uses]) -> Iterator[Diagnostic]:
         functions = self._kernel.functions
-        says = self._printed or any(
-            op.row is not None and op.row.family is DEBUG for f in functions for op in f.walk()
-        )
+        says = self._printed or any(op.row.family is DEBUG for f in functions for op in f.walk())
         if says or not any(a.size for a in self._arrays.values()):
             return
         ops = [op for each in found.values() for op in each.stores]

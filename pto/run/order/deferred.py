@@ -141,9 +141,9 @@ class Scheduler(Tap):
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The step that issues an operation to its pipe; without a pipe the step is unchanged."""
-        if op.row is None or any(op.around(Control.SCOPE)):
+        if any(op.around(Control.SCOPE)):
             return step
-        case = Case(op, op.row, compiler.profile)
+        case = Case(op, compiler.profile)
         launches = compiler.launched(op) is not None
         order, pipe = op.row.order, _on_vector if launches else issuing_pipe(case)
         is_data = launches or any(isinstance(v.type, t.PLACES) for v in (*op.operands, *op.results))

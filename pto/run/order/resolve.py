@@ -90,7 +90,7 @@ _CHECKS, _CHANGES = ("check_only", "partial"), ("check_and_set", "check_and_clea
 
 def mark_of(op: Operation) -> fx.UnitFlag | None:
     """The unit flag of a matmul, or of a transfer out of the accumulator."""
-    for attr in op.row.attrs if op.row is not None and op.attrs else ():
+    for attr in op.row.attrs if op.attrs else ():
         marks, value = _UNIT_FLAGS.get(attr.kind), op.attrs.get(attr.name)
         if marks is not None and isinstance(value, Enum):
             found = value.value

@@ -145,13 +145,13 @@ class Compiler:
     def step(self, op: Operation) -> Step:
         """The step of an operation with a body in its row."""
         row = op.row
-        if row is None or row.body is None:
+        if row.body is None:
             message = f"'{op.name}' op is parsed and checked, but not executed yet"
             raise PtoError(Diagnostic("PTO-X020", message, op.loc))
         launched = self.launched(op)
         if launched is not None:
             return simt.launch(self, op, launched)
-        case = Case(op, row, self.profile)
+        case = Case(op, self.profile)
         try:
             fn = _function_of(case, row.body)
         except PtoError as error:

@@ -161,10 +161,10 @@ def step_of(c: Compiler, op: Operation) -> Do_:
     if made is not None:
         return made(c, op)
     row = op.row
-    if row is None or row.body is None or op.control is not None:
+    if row.body is None or op.control is not None:
         message = f"'{op.name}' op is parsed and checked, but not executed by work items yet"
         raise fail("PTO-X020", message, loc=op.loc)
-    case = Case(op, row, c.profile)
+    case = Case(op, c.profile)
     body = row.body
     if isinstance(body, Together):
         return _together(op, body.make(case))

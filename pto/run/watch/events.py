@@ -141,9 +141,7 @@ class Tap(SchedulingPolicy):
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The step of an operation with reporting; the same step if there is nothing to report."""
-        if op.row is None:
-            return step
-        case = Case(op, op.row, compiler.profile)
+        case = Case(op, compiler.profile)
         loops = compiler.counters(op)
         effect = effect_of(case)
         is_flag = isinstance(op.row.order, OfFlag)
@@ -317,4 +315,4 @@ def _named_slots(compiler: Compiler, op: Operation, case: Case) -> dict[str, lis
 
 def _may_ask(op: Operation, pipe: str) -> bool:
     """True if the scalar unit may read a special register without accessing memory."""
-    return pipe == "S" and op.row is not None and isinstance(op.row.body, Do)
+    return pipe == "S" and isinstance(op.row.body, Do)

@@ -43,7 +43,7 @@ def threads_registers(op: Operation) -> bool:
 
     Control flow then depends on register code, which has to be executed.
     """
-    if op.row is None or op.row.cost not in REGISTERS:
+    if op.row.cost not in REGISTERS:
         return False
     given = any(isinstance(v.type, REGISTER_TYPES) for v in op.operands)
     return given and any(not isinstance(v.type, REGISTER_TYPES) for v in op.results)
@@ -56,7 +56,7 @@ def needs_registers(functions: Iterable[Operation]) -> bool:
 def meets_others(functions: Iterable[Operation]) -> bool:
     """True if an agent waits for another: its blocks cannot be run alone to get addresses."""
     return any(
-        op.row is not None and op.row.cost in ("queue", "semaphore", "remote")
+        op.row.cost in ("queue", "semaphore", "remote")
         for function in functions
         for op in function.walk()
     )
@@ -79,9 +79,7 @@ class DryRun(Tap):
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         row = op.row
-        if row is None:
-            return step
-        case = Case(op, row, compiler.profile)
+        case = Case(op, compiler.profile)
         if row.cost in REGISTERS:
             return self._in_scope(op, step, class_of(case))
         if effect_of(case) is not None:
@@ -229,7 +227,7 @@ class DryRun(Tap):
 
 def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
     """The slot of the first value of each operand of its row."""
-    groups = [op.group(o.name) for o in op.row.operands] if op.row else []
+    groups = [op.group(o.name) for o in op.row.operands]
     return [compiler.slot(g[0]) if g else None for g in groups]
 
 

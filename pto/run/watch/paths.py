@@ -31,7 +31,7 @@ Outcome = tuple[int, str, int]  # operation, what is decided, how
 
 def extents_of(op: Operation) -> list[tuple[str, Value]]:
     """The operands of an operation that give a tile or a window its size, by name."""
-    names = op.row.operand_names if op.row is not None else ()
+    names = op.row.operand_names
     return [(name, value) for name in EXTENTS if name in names for value in op.group(name)]
 
 
@@ -69,9 +69,7 @@ class Paths(Tap):
         self.outcomes.add((id(op), "way", way))
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        if op.row is None:
-            return step
-        case = Case(op, op.row, compiler.profile)
+        case = Case(op, compiler.profile)
         extents = [(name, compiler.slot(value)) for name, value in extents_of(op)]
         if extents:
             return self._sized(op, step, extents)

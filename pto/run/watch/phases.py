@@ -58,9 +58,9 @@ class WorkingTiles:
     """The scratch operands of an operation that it fills."""
 
     def __init__(self, compiler: Compiler, op: Operation) -> None:
-        case = None if op.row is None else Case(op, op.row, compiler.profile)
-        used = [] if case is None else scratch_of(case)
-        self._slots = [(compiler.slot(v), v.type) for name in used for v in op.group(name)]
+        case = Case(op, compiler.profile)
+        names = scratch_of(case)
+        self._slots = [(compiler.slot(v), v.type) for name in names for v in op.group(name)]
 
     def filled(self, regs: Regs) -> list[Access]:
         """Accesses that write all their bytes."""

@@ -119,7 +119,7 @@ class Stepper(Tap):
 
 def is_instruction(op: Operation) -> bool:
     """True for operations of a core: no scalar arithmetic, and no handles."""
-    return op.row is not None and op.row.family.dialect == "pto." and op.row.pipe != "none"
+    return op.row.family.dialect == "pto." and op.row.pipe != "none"
 
 
 def _values(function: Operation) -> Iterator[Value]:
@@ -138,7 +138,7 @@ def require_line(module: Module, line: int) -> None:
         for function in module.functions()
         if is_defined(function)
         for op in function.walk()
-        if op.loc is not None and op.row is not None and not op.regions
+        if op.loc is not None and not op.regions
     }
     if line in lines:
         return

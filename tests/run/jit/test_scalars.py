@@ -128,4 +128,4 @@ module attributes {{pto.target_arch = "a5"}} {{
 }}
 """
     op = next(o for o in parse(text).walk() if o.name == row.name)
-    return Case(op, row, profile("a5"))
+    return Case(op, profile("a5"))

@@ -16,7 +16,6 @@ from pto.core.memory import Space
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.meaning.kinds import Do
-from pto.isa.row.instr import Instr
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
@@ -29,7 +28,6 @@ from pto.run.jit.llvm.text import (
     Text,
     UnsupportedLowering,
     Val,
-    certain,
     unsupported_if,
 )
 from pto.run.jit.runtime.context import (
@@ -237,7 +235,7 @@ class Emitter:
         return results
 
     def case(self, op: Operation) -> Case:
-        return Case(op, certain(op.row, Instr), self.compiler.profile)
+        return Case(op, self.compiler.profile)
 
     # ---- calls outside
 

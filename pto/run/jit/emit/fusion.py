@@ -342,7 +342,7 @@ def _is_used(value: Value, pending: PendingGroup) -> bool:
 
 def _only_writes(op: Operation, base: Value) -> bool:
     """True if an instruction writes a tile and does not read it."""
-    roles = {o.name: o.role for o in op.row.operands} if op.row is not None else {}
+    roles = {o.name: o.role for o in op.row.operands}
     dst, count = op.operand("dst"), sum(_base(v) is base for v in op.operands)
     return roles.get("dst") == "out" and dst is not None and _base(dst) is base and count == 1
 

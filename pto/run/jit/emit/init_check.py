@@ -48,7 +48,7 @@ class InitCheck:
         unsupported_if(moves or items, "only the reference engine knows the bytes it uses")
         self.op, self._seen = op, set()
         row = op.row
-        if row is None or _is_name(op):
+        if _is_name(op):
             return
         exact = isinstance(row.body, Lane | Fold)
         dst = next((n for o, n in self._tiles(op) if o.role in ("out", "inout")), None)
@@ -59,7 +59,7 @@ class InitCheck:
 
     def after(self, op: Operation) -> None:
         row, self.op = op.row, None
-        if row is None or _is_name(op):
+        if _is_name(op):
             return
         exact = isinstance(row.body, Lane | Fold) or (_fills_valid(op) and not self._pads(op))
         for operand, tile in self._tiles(op):
@@ -115,8 +115,6 @@ class InitCheck:
     # ---- operands
 
     def _natives(self, op: Operation) -> list[tuple[Operand, Lowered]]:
-        if op.row is None:
-            return []
         return [(o, self.e.value(v)) for o in op.row.operands for v in op.group(o.name)]
 
     def _tiles(self, op: Operation) -> list[tuple[Operand, TileDesc]]:

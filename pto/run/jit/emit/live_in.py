@@ -46,7 +46,7 @@ class LiveIn:
                 self._needs.popped = max(self._needs.popped, native.type.nbytes)
             elif native is not None and isinstance(value.type, t.TileBuf):
                 self.name(native, value.type)
-        if op.row is None or op.traits.names_only or op.body is RESHAPE:
+        if op.traits.names_only or op.body is RESHAPE:
             return
         exposed = self._e.compiler.names.exposed
         for operand in op.row.operands:

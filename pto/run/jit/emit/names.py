@@ -125,7 +125,7 @@ class Exposed:
         if not uses:
             return True
         (begin, first, named), *others = sorted(uses, key=lambda use: use[0])
-        if any(op.row is None or op.control is not None or _names(op) for _, op, _ in uses):
+        if any(op.control is not None or _names(op) for _, op, _ in uses):
             return False  # a window, or handed on
         inside = all(_is_inside(op, first.parent) for _, op, _ in others)
         if not inside or not self.fills(first, named):
@@ -163,7 +163,7 @@ class Exposed:
 
     def fills(self, op: Operation, tile: Value) -> bool:
         """True if an operation writes all valid elements of a tile, and reads none of them."""
-        if op.operand("dst") is not tile or op.operands.count(tile) != 1 or op.row is None:
+        if op.operand("dst") is not tile or op.operands.count(tile) != 1:
             return False
         if next(o.role for o in op.row.operands if o.name == "dst") != "out":
             return False
@@ -216,7 +216,7 @@ def _touches(op: Operation, tile: Value) -> bool:
     not used."""
     if op.body is SET_VALID or op.body is RESHAPE:
         return False
-    rows = op.row.operands if op.row is not None else ()
+    rows = op.row.operands
     roles = {o.role for o in rows if tile in op.group(o.name)}
     return roles != {"tmp"}
 

@@ -111,7 +111,7 @@ def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
     wait."""
     if op.control is not None:
         return op.control in _CONTROL
-    if touches_no_tile(op) or op.row is None or op.results:
+    if touches_no_tile(op) or op.results:
         return touches_no_tile(op)
     body = op.body
     if body is SET_VALID:

@@ -93,7 +93,7 @@ def _stays(s: OpContext) -> bool:
             return native.memory in given
         return native is None or (isinstance(native, ScalarValue) and isinstance(native.name, int))
 
-    known = (s.operand(o.name) for o in s.op.row.operands) if s.op.row else ()
+    known = (s.operand(o.name) for o in s.op.row.operands)
     return len(alike) == 1 and all(map(is_same, known))
 
 

@@ -323,7 +323,7 @@ _CONTROL: dict[Control, Callable[[Body, Operation], None]] = {
 
 def _touches(op: Operation) -> tuple[Touch, ...]:
     """Memories an instruction uses: those its pointers lead to, unless it gives one."""
-    if op.row is None or any(not isinstance(r.type, t.Scalar | t.Vector) for r in op.results):
+    if any(not isinstance(r.type, t.Scalar | t.Vector) for r in op.results):
         return ()
     if op.body in (KEEP, RESUME):  # a slot that was refused must not be filled by then
         return (("slots", op.body is KEEP),)
