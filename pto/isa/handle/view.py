@@ -181,7 +181,7 @@ def _scalar_only(case: Case) -> str | None:
     here: Any = case.op
     case.asked_makers = True  # it is not its types alone that count
     for op in here.parent_op.walk() if here.parent else ():
-        single = op.row is not None and op.row.family.name == "scalar memory"
+        single = op.row.family.name == "scalar memory"
         if any(v is here.results[0] for v in op.operands) and not single:
             return f"'{op.name}' op takes it"
     return None

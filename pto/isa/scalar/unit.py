@@ -256,7 +256,7 @@ def _stays(case: Case) -> str | None:
     record = here.results[0]
     for op in here.parent_op.walk() if here.parent else ():
         uses = any(v is record for v in op.operands)
-        if uses and op.row is not None and op.row.family is not _RECORD:
+        if uses and op.row.family is not _RECORD:
             return f"'{op.name}' op takes it"
     return None
 
