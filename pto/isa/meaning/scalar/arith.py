@@ -188,18 +188,16 @@ def _halves(fn: Callable[..., tuple[Lanes, Lanes]], view: View) -> Lane:
 # ---- comparisons
 
 
-def _cmpi(case: Case) -> Callable[..., Lanes]:
+def _compared(case: Case) -> tuple[Callable[[Any, Any], Any], View]:
+    """The comparison of integers, and how their bits are read."""
     word = case.word("predicate") or "eq"
-    if word in lanes.MODES:
-        return _reading(_own, lanes.MODES[word])
-    return _reading(_unsigned if word.startswith("u") else _signed, lanes.MODES[word[1:]])
+    test = lanes.MODES[word if word in lanes.MODES else word[1:]]
+    return test, _unsigned if word.startswith("u") else _signed
 
 
-def _quick_cmpi(case: Case) -> Callable[..., int]:
-    word, type = case.word("predicate") or "eq", case.op.operands[0].type
-    view = _own if word in lanes.MODES else _unsigned if word.startswith("u") else _signed
-    test, see = lanes.MODES[word if word in lanes.MODES else word[1:]], _as_int(view, type)
-    return lambda a, b: int(test(see(a), see(b)))
+def _cmpi(case: Case) -> Callable[..., Lanes]:
+    test, view = _compared(case)
+    return _reading(view, test)
 
 
 def _cmpf(case: Case) -> Callable[..., Lanes]:
@@ -397,7 +395,7 @@ SCALAR: dict[str, Do | Lane | Known] = {
     "arith.maxnumf": Lane(_number_wins(operator.gt)),
     "arith.minnumf": Lane(_number_wins(operator.lt)),
     "arith.negf": Lane(lanes.negative),
-    "arith.cmpi": Lane(make=_cmpi, quick=_quick_cmpi),
+    "arith.cmpi": Lane(make=_cmpi, quick=lambda case: _quickly(*_compared(case))(case)),
     "arith.cmpf": Lane(make=_cmpf),
     "arith.select": Do(lambda case: _select),
     "arith.index_cast": _resized(_signed),

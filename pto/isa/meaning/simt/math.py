@@ -71,30 +71,23 @@ def _bytes(lhs: Lanes, rhs: Lanes, selector: Lanes) -> Lanes:
 PRMT = Lane(_bytes)
 
 
-def _wide_product(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
-    kind = "u" if case.word("signedness") == "unsigned" else "i"
+def _product(of: Callable[[Lanes, Lanes], Lanes]) -> Lane:
+    """A product of signed or unsigned numbers, as an attribute says."""
 
-    def of(a: Lanes, b: Lanes) -> Lanes:
-        x, y = (v.view(f"{kind}4").astype(f"{kind}8") for v in (a, b))
-        return (x * y).view("i8")
+    def make(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
+        kind = "u" if case.word("signedness") == "unsigned" else "i"
+        return lambda a, b: of(*(v.view(f"{kind}{v.dtype.itemsize}") for v in (a, b)))
 
-    return of
-
-
-WIDE_PRODUCT = Lane(make=_wide_product)
+    return Lane(make=make)
 
 
-def _high_half(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
-    kind = "u" if case.word("signedness") == "unsigned" else "i"
-
-    def of(a: Lanes, b: Lanes) -> Lanes:
-        x, y = (v.view(f"{kind}{v.dtype.itemsize}") for v in (a, b))
-        return product_halves(x, y)[1].view(a.dtype)
-
-    return of
+def _widened(a: Lanes, b: Lanes) -> Lanes:
+    x, y = (v.astype(f"{v.dtype.kind}8") for v in (a, b))
+    return (x * y).view("i8")
 
 
-HIGH_HALF = Lane(make=_high_half)
+WIDE_PRODUCT = _product(_widened)
+HIGH_HALF = _product(lambda a, b: product_halves(a, b)[1].view(f"i{a.dtype.itemsize}"))
 
 # ---- conversions
 

@@ -81,10 +81,6 @@ def _dequantise(x: Mover, src: Tile, scale: Tile, offset: Tile, dst: Tile) -> No
 _INF, _NAN, _HALF = 0x7F80_0000, 0x7FC0_0000, 0x0040_0000  # f32; the last is 2**-127
 
 
-def _plainly(sizes: Lanes) -> Lanes:
-    return sizes
-
-
 def _without_nan(sizes: Lanes) -> Lanes:
     return select(sizes > _INF, const(sizes, 0), sizes)
 
@@ -165,9 +161,8 @@ class _Groups:
         self.axis = int((case.word("grpAxis") or "axis1")[-1])
         self.simulated = case.profile.shared_exponents == "simulator"
         self.packs, self._dtype = kind != "MXFP8", element(case, "src")
-        self._nv, self._exponents = algorithm == "nv", _EXPONENTS[kind, algorithm]
-        cut = _SIMULATED.get((kind, algorithm), _plainly)
-        self._cut = cut if self.simulated else _plainly
+        self._nv, self.codes = algorithm == "nv", _EXPONENTS[kind, algorithm]
+        self._cut = _SIMULATED.get((kind, algorithm)) if self.simulated else None
 
     def read(self, x: Mover, src: Tile, i: Lanes, j: Lanes, where: Any = None) -> Lanes:
         found = x.read(src, i, j, where)
@@ -184,7 +179,8 @@ class _Groups:
                 at = (j if across else i) * MX_BLOCK_SIZE + k
                 r, c = (i, at) if across else (at, j)
                 size = self.read(x, src, r, c, at < length).view(np.uint32) & 0x7FFF_FFFF
-                return (greater_of(best, select(at < length, self._cut(size), const(size, 0))),)
+                size = size if self._cut is None else self._cut(size)
+                return (greater_of(best, select(at < length, size, const(size, 0))),)
 
             return x.fold(MX_BLOCK_SIZE, [np.zeros(1, np.uint32)], longer)[0]
 
@@ -192,9 +188,6 @@ class _Groups:
         most = (height, -(-width // MX_BLOCK_SIZE))
         most = most if across else (-(-height // MX_BLOCK_SIZE), width)
         return x.hold(*shape, one, U32, most)
-
-    def codes(self, greatest: Lanes) -> Lanes:
-        return self._exponents(greatest)
 
     def encoded(self, x: Mover, src: Tile, greatest: Callable[..., Lanes]) -> Callable[..., Lanes]:
         """An item of dst: one element, or a pair."""

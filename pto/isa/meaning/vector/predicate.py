@@ -15,7 +15,7 @@ from pto.core.pointer import Pointer
 from pto.core.primitives import select
 from pto.isa.meaning.kinds import Do, Known, Lane, Permute
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
-from pto.isa.meaning.vector.rearrange import deinterleave, interleave
+from pto.isa.meaning.vector.rearrange import deinterleave, half_of, interleave, is_higher, pack
 from pto.isa.meaning.vector.ub import ItemAccess, Items, access
 from pto.isa.meaning.vector.words import Gate, Registers, registers_do
 from pto.isa.rules.rule import Case
@@ -98,23 +98,15 @@ def deinterleaved(width: int) -> Permute:
     return _slots(width, deinterleave)
 
 
-def _half_of(case: Case) -> slice:
-    start = VREG_BYTES // 2 if case.word("part") == "HIGHER" else 0
-    return slice(start, start + VREG_BYTES // 2)
-
-
-def _ppack(case: Case) -> Callable[[Items], Items]:
-    return lambda mask: _at(_half_of(case), mask[::2])
-
-
 def _punpack(case: Case) -> Callable[[Items], Items]:
-    return lambda mask: _at(slice(None, None, 2), mask[_half_of(case)])
+    higher = is_higher(case)
 
+    def unpacked(mask: Items) -> Items:
+        out = np.zeros_like(mask)
+        out[::2] = half_of(mask, higher)
+        return out
 
-def _at(places: slice, bits: Items) -> Items:
-    out = np.zeros(VREG_BYTES, bits.dtype)
-    out[places] = bits
-    return out
+    return unpacked
 
 
 # Distribution -> bytes read, and the image of their bits.
@@ -186,7 +178,7 @@ def _store(unit: int) -> Do:
     return registers_do(make)
 
 
-PPACK = Permute(_ppack)
+PPACK = Permute(pack)
 PUNPACK = Permute(_punpack)
 LOAD_IMAGE_AT = _load(0)
 STORE_IMAGE_AT = _store(0)

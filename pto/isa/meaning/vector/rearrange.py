@@ -34,7 +34,7 @@ def deinterleave(lhs: Items, rhs: Items) -> Pair:
 
 def _half(both: Callable[[Items, Items], Pair]) -> Permute:
     def make(case: Case) -> Callable[[Items, Items], Items]:
-        part = 1 if case.word("part") == "HIGHER" else 0
+        part = is_higher(case)
         return lambda lhs, rhs: both(lhs, rhs)[part]
 
     return Permute(make)
@@ -66,17 +66,26 @@ def _vusqz(case: Case) -> Callable[..., Items]:
     return count
 
 
-def _vpack(case: Case) -> Callable[[Items], Items]:
-    lanes = dtype_of(case, "result").lanes
-    start = lanes // 2 if case.word("part") == "HIGHER" else 0
-    place = slice(start, start + lanes // 2)
+def is_higher(case: Case) -> bool:
+    """The half of the lanes that an attribute names."""
+    return case.word("part") == "HIGHER"
 
-    def pack(src: Items) -> Items:
+
+def half_of(items: Items, higher: bool) -> Items:
+    """A live view of one half."""
+    return items[len(items) // 2 :] if higher else items[: len(items) // 2]
+
+
+def pack(case: Case) -> Callable[[Items], Items]:
+    """Every second item in one half, zeros in the other."""
+    higher = is_higher(case)
+
+    def packed(src: Items) -> Items:
         out = np.zeros_like(src)
-        out[place] = src[::2]
+        half_of(out, higher)[:] = src[::2]
         return out
 
-    return pack
+    return packed
 
 
 def _unpack(case: Case, signed: bool) -> Callable[..., Lanes]:
@@ -119,7 +128,7 @@ VINTLVV2 = _half(interleave)
 VDINTLVV2 = _half(deinterleave)
 VSQZ = registers_do(_vsqz)
 VUSQZ = registers_do(_vusqz)
-VPACK = Permute(_vpack)
+VPACK = Permute(pack)
 VSUNPACK = Vectors(lambda case: _unpack(case, signed=True))
 VZUNPACK = Vectors(lambda case: _unpack(case, signed=False))
 VSLIDE = Vectors(lambda case: _window(case, lambda a, b: [b, a], lambda amount, _: amount))
