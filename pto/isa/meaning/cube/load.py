@@ -22,7 +22,6 @@ from pto.isa.meaning.memory import burst, registers
 from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.memory.dma import element, gapped, listed, register_loops
 from pto.isa.meaning.memory.words import Bursts, bursts
-from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
 PARAMETER_UNIT: Final = 64  # bytes: burst unit of the fixpipe buffer
@@ -280,8 +279,7 @@ COPY_CBUF_TO_FBUF = _to_parameters(length_first=False)
 
 
 def _raw_fill(case: Case) -> Callable[..., None]:
-    attr = case.op.attrs["fill_word_bits"]
-    size = attr.value // 8 if isinstance(attr, Int) else 4
+    size = int(case.word("fill_word_bits") or 32) // 8
 
     def run(
         x: Into, dst: Pointer, offset: int, value: int, times: int, blocks: int, gap: int

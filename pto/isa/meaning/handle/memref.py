@@ -26,12 +26,13 @@ from pto.isa.meaning.handle.view import (
     handle,
     handles,
     memref_strides,
+    result_type,
     tile_type,
     valid_region,
 )
 from pto.isa.meaning.kinds import Do
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Attribute, Ints, Raw, Str
+from pto.isa.row.attributes import Attribute, Ints, Raw
 from pto.isa.row.enums import ENUMS
 from pto.isa.rules.rule import Case
 
@@ -61,15 +62,11 @@ def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> Globa
     return GlobalTensor.of(memory, 0, kind, shape, memref_strides(type))
 
 
-def _result(case: Case) -> t.Type:
-    return case.op.results[0].type
-
-
 # ---- allocation
 
 
 def _alloc(case: Case) -> Callable[..., Tile]:
-    result, op = _result(case), case.op
+    result, op = result_type(case), case.op
     if not isinstance(result, t.MemRef) or not result.space.is_local:
         raise fail("PTO-M191", "only local buffers are allocated in a kernel")
 
@@ -106,7 +103,7 @@ def _reinterpret(case: Case) -> Callable[..., Place]:
 
     The offset counts from the start of the source.
     """
-    result, parts = _result(case), [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
+    result, parts = result_type(case), [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
 
     def view(x: Handles, base: Place, *lists: list[int]) -> Place:
         offsets, sizes, strides = (fill(v) for fill, v in zip(parts, lists, strict=True))
@@ -131,7 +128,7 @@ def is_view(place: Any) -> bool:
 
 
 def _subview(case: Case) -> Callable[..., Place]:
-    source_type, result = case.type("source"), _result(case)
+    source_type, result = case.type("source"), result_type(case)
     parts = [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
     shape = source_type.shape if isinstance(source_type, t.MemRef) else ()
     kept = result.shape if isinstance(result, t.MemRef) else shape
@@ -260,14 +257,14 @@ def _word(kind: str, text: str) -> str:
 
 def _bind(case: Case) -> Callable[..., Tile]:
     """The same bytes as a tile of the configured type."""
-    form = TileForm(configured(case, _result(case)))
+    form = TileForm(configured(case, result_type(case)))
     return lambda x, tile, rows, cols: x.renamed(form, tile, valid_region(form.type, rows, cols))
 
 
 def _materialize(case: Case) -> Callable[..., Tile]:
     """A tile of the result's type; with view semantics, the first part of a larger tile."""
-    form, semantics = TileForm(tile_type(_result(case))), case.op.attrs.get("pto.view_semantics")
-    type, is_part = form.type, isinstance(semantics, Str) and semantics.value == "subview"
+    form = TileForm(tile_type(result_type(case)))
+    type, is_part = form.type, case.word("pto.view_semantics") == "subview"
 
     def tile(x: Handles, whole: Tile, rows: int | None, cols: int | None) -> Tile:
         given = valid_region(type, rows, cols)
@@ -283,7 +280,7 @@ def _materialize(case: Case) -> Callable[..., Tile]:
 
 def _pointer_cast(case: Case) -> Callable[..., Tile]:
     """A tile at the next of several addresses each time it is executed: multi-buffering."""
-    form, op = TileForm(configured(case, _result(case))), case.op
+    form, op = TileForm(configured(case, result_type(case))), case.op
 
     def cast(x: Handles, addresses: list[int], rows: int | None, cols: int | None) -> Tile:
         region, memory = valid_region(form.type, rows, cols), x.memory(form.type.space)
@@ -336,5 +333,5 @@ def is_global(type: t.Type | None) -> bool:
 
 
 DECLARE = Do(
-    lambda case: lambda core: Unbound(_result(case)), stays="a handle that has no place yet"
+    lambda case: lambda core: Unbound(result_type(case)), stays="a handle that has no place yet"
 )

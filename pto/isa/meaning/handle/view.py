@@ -202,7 +202,7 @@ def element(type: t.Type | None) -> DType | None:
     return elem.dtype if isinstance(elem, t.Scalar) else None
 
 
-def _result(case: Case) -> t.Type:
+def result_type(case: Case) -> t.Type:
     return case.op.results[0].type
 
 
@@ -219,7 +219,7 @@ def pointer_to(value: Any) -> Any:
 
 
 def _cast(case: Case) -> Callable[..., Any]:
-    source, result = case.op.operands[0].type, _result(case)
+    source, result = case.op.operands[0].type, result_type(case)
     elem = element(result)
     if not isinstance(result, t.Ptr):
         return lambda x, pointer: x.address(pointer)
@@ -238,7 +238,7 @@ CAST_POINTER = handles(_cast)
 
 def _tensor(case: Case) -> Callable[..., GlobalTensor]:
     """A descriptor of global memory; its bounds are checked when it is used."""
-    elem = element(_result(case))
+    elem = element(result_type(case))
     layout = global_layout(case.word("layout") or "nd")
 
     def make(x: Handles, ptr: Pointer, shape: list[int], strides: list[int]) -> GlobalTensor:
@@ -336,7 +336,7 @@ def valid_region(
 
 
 def _alloc(case: Case) -> Callable[..., Tile]:
-    form, op = TileForm(tile_type(_result(case))), case.op
+    form, op = TileForm(tile_type(result_type(case))), case.op
 
     def alloc(x: Handles, address: int | None, rows: int | None, cols: int | None) -> Tile:
         start = x.placed(op) if address is None else address
@@ -367,13 +367,13 @@ def _multi_get(case: Case) -> Callable[..., Tile]:
 
 def _retyped(case: Case) -> Callable[..., Tile]:
     """The same bytes under another tile type, with that type's valid region."""
-    form = TileForm(tile_type(_result(case)))
+    form = TileForm(tile_type(result_type(case)))
     is_open = None in form.type.valid
     return lambda x, tile: x.renamed(form, tile, tile.get_valid() if is_open else form.type.valid)
 
 
 def _tile_pointer(case: Case) -> Callable[..., Any]:
-    elem = element(_result(case))
+    elem = element(result_type(case))
     return lambda x, tile: x.pointer(tile.memory, tile.address, elem)
 
 

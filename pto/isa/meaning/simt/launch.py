@@ -13,7 +13,6 @@ from pto.isa.meaning.kinds import ItemLaunch, Move, Together
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.simt.items import WARP, Items, Values, lanes
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
 _ALL = (1 << WARP) - 1
@@ -91,8 +90,7 @@ def _shuffle(source: Callable[[Any, Any], Any]) -> Together:
     """
 
     def make(case: Case) -> Callable[..., Values]:
-        attr = case.op.attrs.get("width")
-        width = attr.value if isinstance(attr, Int) else WARP
+        width = int(case.word("width") or WARP)
 
         def run(items: Items, value: Values, control: Values) -> Values:
             local = items.active % width
@@ -139,8 +137,7 @@ FENCE = Together(lambda case: lambda items: None)
 
 
 def _slot(case: Case) -> int:
-    attr = case.op.attrs["slot"]
-    return attr.value if isinstance(attr, Int) else 0
+    return int(case.word("slot") or 0)
 
 
 KEEP = Together(lambda case: lambda items, payload: items.keep(_slot(case), payload))

@@ -13,7 +13,6 @@ from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, select
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.mover import Mover
-from pto.isa.row.attributes import Int
 from pto.isa.rules.rule import Case
 
 FAR = 1 << 31  # limit of the rows and columns of a matrix
@@ -21,9 +20,6 @@ FAR = 1 << 31  # limit of the rows and columns of a matrix
 
 def number(case: Case, name: str) -> int:
     """The value of an attribute, else its default, else 0."""
-    value = case.op.attrs.get(name)
-    if isinstance(value, Int):
-        return value.value
     return int(case.word(name) or 0)
 
 
