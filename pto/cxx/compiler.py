@@ -11,12 +11,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 from pto.core.disk_cache import make_folder
 from pto.core.errors import PtoError, fail
@@ -184,54 +183,43 @@ def _run(command: Sequence[str], ours: Path | None = None) -> None:
         raise refusal(Path(command[0]).name, ran.stderr, f"{ours or header.INCLUDE}{os.sep}")
 
 
-def build(
-    sources: Sequence[Path],
-    profile: str,
-    side: str = "both",
-    *,
-    include: Sequence[Path] = (),
-    defines: Sequence[str] = (),
-    extra: str = "",
-    entry: str = "",
-    own: Mapping[str, str] = MappingProxyType({}),
-) -> Path:
-    """A shared object of these sources for a side (`own`: another side, by file name). `extra` is
-    an additional source text, which calls `entry`. Raises Absent if this side has no kernel."""
-    wanted = Wanted(sources, side, include, defines, extra, entry, own)
-    try:
-        return _built(profile, find(), wanted)
-    except PtoError as error:
-        for compiler in others() if error.diagnostics[0].code == "PTO-U243" else ():
-            with suppress(PtoError):
-                return _built(profile, compiler, wanted)
-        raise
-
-
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The inputs of `build`, independent of the compiler."""
+class Build:
+    """A shared object of some sources for a side of a core, independent of the compiler."""
 
     sources: Sequence[Path]
-    side: str
-    include: Sequence[Path]
-    defines: Sequence[str]
-    extra: str
-    entry: str
-    own: Mapping[str, str]
+    profile: str
+    side: str = "both"
+    include: Sequence[Path] = ()
+    defines: Sequence[str] = ()
+    extra: str = ""  # an additional source text, which calls `entry`
+    entry: str = ""
+    own: Sequence[tuple[str, str]] = ()  # sources for another side: (file name, side)
+
+    def made(self) -> Path:
+        """Compile it, unless it is cached. Raises Absent if this side has no kernel."""
+        try:
+            return _built(find(), self)
+        except PtoError as error:
+            for compiler in others() if error.diagnostics[0].code == "PTO-U243" else ():
+                with suppress(PtoError):
+                    return _built(compiler, self)
+            raise
 
 
 class Absent(Exception):
     """The preprocessor removes the whole kernel on this side of a core."""
 
 
-def _built(profile: str, compiler: CxxCompiler, wanted: Wanted) -> Path:
-    base, sources, extra = _base(profile, compiler), wanted.sources, wanted.extra
+def _built(compiler: CxxCompiler, wanted: Build) -> Path:
+    profile, sources, extra = wanted.profile, wanted.sources, wanted.extra
+    base = _base(profile, compiler)
     with tempfile.TemporaryDirectory(dir=base) as scratch:
         work = Path(scratch)
         if extra:
             (work / "entry.cpp").write_text(extra, encoding="utf-8")
         ready = [prepared(source, work) for source in sources]
-        given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own.items()))
+        given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own))
         paths = [str(source) for source in sources]  # for the line table of the build
         read = [read_included(source, base / "include", *wanted.include) for source in sources]
         key = _digest(paths, [list(texts.items()) for texts in read], *given)
@@ -255,7 +243,7 @@ def _built(profile: str, compiler: CxxCompiler, wanted: Wanted) -> Path:
             head = [] if redefines(texts) else ["-include", str(base / "include" / header.PRELUDE)]
             if sources[n].name == HOST:
                 head += ["-include", str(base / "include" / header.FILES)]
-            side = wanted.own.get(sources[n].name, wanted.side)
+            side = dict(wanted.own).get(sources[n].name, wanted.side)
             alone = provided.side_options(profile, side)
             command = [compiler.path, *flags, *alone, *seen, *head]
             try:

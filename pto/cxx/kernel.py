@@ -112,19 +112,12 @@ class CxxSource:
         find_profile(self.profile)
         if not self.path.is_file():
             raise fail("PTO-U248", f"there is no file {self.path}")
-        sides = self.sides_of(entry)
+        sides, extra = self.sides_of(entry), _ENTRY.format(entry)
         made: dict[str, Path] = {}
         for side in sides:
+            given = ([self.path], self.profile, side, self.include, self.defines)
             with suppress(compiler.Absent):  # `#ifdef __DAV_C220_VEC__` around the whole kernel
-                made[side] = compiler.build(
-                    [self.path],
-                    self.profile,
-                    side,
-                    include=self.include,
-                    defines=self.defines,
-                    extra=_ENTRY.format(entry),
-                    entry=entry,
-                )
+                made[side] = compiler.Build(*given, extra, entry).made()
         if not made:
             raise fail(
                 "PTO-U243",

@@ -92,7 +92,7 @@ class NativeBuild:
         for name, (result, arguments) in signatures.items():
             function = getattr(lib, name)
             function.restype, function.argtypes = result, arguments
-        self._enums: dict[int, tuple[str, dict[int, str]]] = {}
+        self._enums: dict[int, str] = {}
         self._strings: dict[int, str] = {}
         self._facts: dict[int, TypeRecord] = {}
         lib.pto_signals()
@@ -112,14 +112,13 @@ class NativeBuild:
             self._facts[number] = found
         return found
 
-    def enum(self, number: int) -> tuple[str, dict[int, str]]:
-        """The name of an enumeration, from the signature text of a template function, and its
-        words."""
+    def enum(self, number: int) -> str:
+        """The name of an enumeration, from the signature text of a template function."""
         found = self._enums.get(number)
         if found is None:
             text = self.lib.pto_enum(number).decode()
             name = re.search(r"E = ([\w:]+)", text)
-            found = self._enums[number] = (name[1].split("::")[-1] if name else text, {})
+            found = self._enums[number] = name[1].split("::")[-1] if name else text
         return found
 
     def where(self, path: int) -> CallSite:

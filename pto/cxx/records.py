@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from pto.cxx.packed import values_in
 from pto.ir.builder import scalar_type
 from pto.isa.row.types import PipeHandle, TileBuf, Type, View
 
+if TYPE_CHECKING:
+    from pto.cxx.native import NativeBuild
+
 TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP = range(1, 12)
 PROGRAM = "program"  # the name of a call of a program in text form
 CONVOLUTION = 2  # TypeFacts of record.hpp: a convolution tile; its rows count elements
@@ -33,14 +36,6 @@ ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scal
 _LAYOUTS = {(0, 0): "ND", (1, 0): "DN", (1, 1): "NZ", (0, 1): "ZZ", (0, 2): "ZN", (1, 2): "NN"}
 GLOBAL = tuple(enumerators()["Layout"].values())  # layouts of tensors, by number
 _COMPACT = (Compact.NULL, Compact.NORMAL, Compact.ROW_PLUS_ONE, Compact.NULL)
-
-
-class Tables(Protocol):
-    """Tables of a build, which records refer to by number or address."""
-
-    def string(self, address: int) -> str: ...
-    def facts(self, number: int) -> Any: ...
-    def enum(self, number: int) -> tuple[str, dict[int, str]]: ...
 
 
 class Conv(NamedTuple):
@@ -142,9 +137,9 @@ def global_layout(facts: Any) -> Any:
     return GLOBAL_LAYOUTS[GLOBAL[facts.layout]]
 
 
-def read(words: Sequence[int], tables: Tables) -> RecordedCall:
+def read(words: Sequence[int], build: NativeBuild) -> RecordedCall:
     """Decode the call-site part of a record."""
-    name, path, count = tables.string(words[0]), words[1], words[2]
+    name, path, count = build.string(words[0]), words[1], words[2]
     at, place, found = 3, 0, list[Passed]()
     group: list[Passed] = []
     while at < len(words):
@@ -152,12 +147,12 @@ def read(words: Sequence[int], tables: Tables) -> RecordedCall:
             count -= 1
             group.append(Passed(INTEGER, place, element="i32", number=words[at + 2]))
             group += [
-                _operand(words, at + 3 + 7 * n, place + 6 * n, tables)[0][0]
+                _operand(words, at + 3 + 7 * n, place + 6 * n, build)[0][0]
                 for n in range(words[at + 1])
             ]
             place, at = place + 6 * words[at + 1], at + 3 + 7 * words[at + 1]
             continue
-        made, size, values = _operand(words, at, place, tables)
+        made, size, values = _operand(words, at, place, build)
         found += made
         at, place = at + size, place + values
         count += len(made) - 1 if words[at - size] == NUMBERS else 0
@@ -165,24 +160,24 @@ def read(words: Sequence[int], tables: Tables) -> RecordedCall:
 
 
 def _operand(
-    words: Sequence[int], at: int, place: int, tables: Tables
+    words: Sequence[int], at: int, place: int, build: NativeBuild
 ) -> tuple[list[Passed], int, int]:
     """The operands at `at`, their number of words in the site and among the values."""
     tag = words[at]
     if tag == TILE:
-        facts = tables.facts(words[at + 1])
-        name = tables.string(facts.element)
+        facts = build.facts(words[at + 1])
+        name = build.string(facts.element)
         type = tile_type(facts, name, (words[at + 2], words[at + 3]))
         return [Passed(tag, place, type, name, facts)], 4, 1
     if tag == TENSOR:
-        facts = tables.facts(words[at + 1])
-        name, kind = tables.string(facts.element), element(tables.string(facts.element))
+        facts = build.facts(words[at + 1])
+        name, kind = build.string(facts.element), element(build.string(facts.element))
         if kind is None:
             raise fail("PTO-T001", f"a tensor of {name} is not known")
         view = View(tuple(words[at + 2 : at + 7]), scalar_type(kind), True)
         return [Passed(tag, place, view, name, facts)], 7, 6
     if tag == ENUM:
-        enum, _ = tables.enum(words[at + 1])
+        enum = build.enum(words[at + 1])
         return [Passed(tag, place, word=(enum, words[at + 2]))], 3, 0
     if tag == LITERAL:
         return [Passed(tag, place, number=words[at + 2])], 3, 0
@@ -194,16 +189,16 @@ def _operand(
         made = [Passed(INTEGER, place, element="u32", number=n) for n in numbers]
         return made, 2 + many, 0
     if tag == CONV:
-        facts = tables.facts(words[at + 1])
-        name, shape = tables.string(facts.element), tuple(words[at + 2 : at + 2 + facts.cols])
+        facts = build.facts(words[at + 1])
+        name, shape = build.string(facts.element), tuple(words[at + 2 : at + 2 + facts.cols])
         if len(shape) == 4 and GLOBAL[facts.layout] == "NC1HWC0":  # the block dimension is implied
             kind = element(name)
             shape += (C0_SIZE_BYTE // (kind.itemsize if kind else 1),)
         conv = Conv(shape, tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
         return [Passed(TILE, place, _flat(facts, name, shape), name, facts, conv=conv)], 28, 1
     if tag == QUEUE:
-        return [Passed(tag, place, PipeHandle(), facts=tables.facts(words[at + 1]))], 2, 1
-    name = tables.string(words[at + 1]) if words[at + 1] else ""
+        return [Passed(tag, place, PipeHandle(), facts=build.facts(words[at + 1]))], 2, 1
+    name = build.string(words[at + 1]) if words[at + 1] else ""
     return [Passed(tag, place, element=name)], 2, 1
 
 

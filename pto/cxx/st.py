@@ -230,19 +230,11 @@ def _cases(
 ) -> Iterator[CaseResult]:
     if folder.cases and not any(wanted(f"{folder.name}/{name}") for name in folder.cases):
         return
-    builds = {
-        side: compiler.build(
-            folder.sources,
-            folder.profile,
-            side,
-            include=folder.include,
-            defines=folder.how.defines,
-            own=dict(folder.own) if side == "both" else {},
-        )
-        for side in folder.sides
-    }
-    if set(builds) == {"vector"} or set(builds) == {"cube"}:
-        builds = {next(iter(builds)): next(iter(builds.values()))}
+    builds: dict[str, Path] = {}
+    for side in folder.sides:
+        given = (folder.sources, folder.profile, side, folder.include, folder.how.defines)
+        own = folder.own if side == "both" else ()
+        builds[side] = compiler.Build(*given, own=own).made()
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch) / folder.name
         trouble = generate(folder, work, seconds)

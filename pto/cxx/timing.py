@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pto.core.errors import Loc
 from pto.cxx.program import Launcher
@@ -15,36 +17,32 @@ from pto.observe.timing.remedies import remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Timing
 from pto.observe.timing.stream import Recording, RecordStream
+from pto.run.watch.events import Tap
 from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
 
 @dataclass(slots=True)
-class CppLaunch:
-    """A launch of a compiled kernel: `Described` for the timing."""
+class RecordedLaunch:
+    """A launch, described by a dry run of each block: `Described` for the timing."""
 
-    launcher: Launcher
     profile: Profile
     blocks: int
-    cores: int
+    arrays: list[tuple[int, int]]  # addresses and bytes
+    dry_run: Callable[[Tap, int], object]  # of one block, with instrumentation
     automatic: bool = False  # a compiler synchronises the pipes
     _last: tuple[int, RecordStream] = field(default_factory=lambda: (-1, RecordStream()))
 
     def record(self, number: int) -> RecordStream:
         if self._last[0] != number:
             recording = Recording(self.profile.sync)
-            tap = Dependent(recording) if self.automatic else DryRun(recording)
-            self.launcher.described(tap, number, self.cores)
+            self.dry_run(Dependent(recording) if self.automatic else DryRun(recording), number)
             recording.end()
             self._last = number, recording.stream
         return self._last[1]
 
     def regions(self, number: int) -> list[GlobalRegion]:
         return regions_of(self.record(number))
-
-    @property
-    def arrays(self) -> list[tuple[int, int]]:
-        return self.launcher.arrays
 
 
 _AUTOMATIC = (
@@ -60,7 +58,8 @@ def timed(
     """Time a launch. Operations of the result have only a name and a line, for the parent."""
     chip = bench(device or profile.device, profile.name)
     notes = [] if launcher.count() else [_UNCOUNTED]
-    launch = CppLaunch(launcher, profile, blocks, chip.device.cube_cores, automatic)
+    dry_run = partial(launcher.described, cores=chip.device.cube_cores)
+    launch = RecordedLaunch(profile, blocks, launcher.arrays, dry_run, automatic)
     found = time_launch(launch, chip, "", (*notes, *([_AUTOMATIC] if automatic else [])))
     for remedy in remedies(found, chip, None):
         found.offer(remedy)

@@ -10,7 +10,7 @@ import ctypes as c
 import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +24,18 @@ from pto.cxx.feed import BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.native import NativeBuild
 from pto.cxx.program import decided
+from pto.cxx.timing import RecordedLaunch
 from pto.graphs.footprint import COMPARED, SMALL, TaskFootprint, TaskUse
 from pto.graphs.model import Task, Use
 from pto.graphs.orchestration import Bytes, CallChain, GraphMem
 from pto.graphs.runs import GraphRun, block_us
 from pto.ir.graph import Operation
-from pto.isa.cost.work import GlobalRegion
 from pto.observe.sanitize import watch_run
 from pto.observe.timing.chips import Bench
-from pto.observe.timing.kinds import regions_of
-from pto.observe.timing.stream import Recording, RecordStream
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
 from pto.run.watch.events import Observer, Tap
-from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
 _SCALAR = Operation("scalar code")
@@ -214,37 +211,14 @@ class CppRun(GraphRun):
     def block_us(self, task: Task, chip: Bench) -> float:
         if any(k is not None and self.kernels.is_missing(k) for k in task.kernels):
             return 0.0
-        return block_us(TaskLaunch(task, self), chip, task.name)
+        used = sorted({a.region.buffer for a in task.arguments})
+        arrays = [(self.memory.starts[n], self.memory.arrays[n].size) for n in used]
 
+        def dry_run(tap: Tap, number: int) -> None:
+            self.launch(task, tap=tap, only=[number])
 
-@dataclass(slots=True)
-class TaskLaunch:
-    """A task, described block by block for the timing; nothing is executed."""
-
-    task: Task
-    run: CppRun
-    _last: tuple[int, RecordStream] = field(default_factory=lambda: (-1, RecordStream()))
-
-    @property
-    def blocks(self) -> int:
-        return self.task.blocks
-
-    @property
-    def arrays(self) -> list[tuple[int, int]]:
-        used = {a.region.buffer for a in self.task.arguments}
-        memory = self.run.memory
-        return [(memory.starts[n], memory.arrays[n].size) for n in sorted(used)]
-
-    def record(self, number: int) -> RecordStream:
-        if self._last[0] != number:
-            recording = Recording(self.run.profile.sync)
-            self.run.launch(self.task, tap=DryRun(recording), only=[number])
-            recording.end()
-            self._last = number, recording.stream
-        return self._last[1]
-
-    def regions(self, number: int) -> list[GlobalRegion]:
-        return regions_of(self.record(number))
+        launch = RecordedLaunch(self.profile, task.blocks, arrays, dry_run)
+        return block_us(launch, chip, task.name)
 
 
 def _sides(

@@ -120,7 +120,7 @@ class GraphSource:
         if not path.is_file():
             raise fail("PTO-U248", f"there is no file {path}")
         try:
-            return str(compiler.build(sources, self.profile, side, include=include, extra=extra))
+            return str(compiler.Build(sources, self.profile, side, include, extra=extra).made())
         except PtoError:
             if re.search(rf"\b{re.escape(entry)}\b", path.read_text(errors="replace")):
                 raise

@@ -35,59 +35,35 @@ class Race:
         return "read-after-write" if self.b.how == "reads" else "write-after-write"
 
 
-@dataclass(frozen=True, slots=True)
-class _Summary:
-    """The touches of one task on one buffer, joined."""
-
-    task: int
-    reads: Intervals
-    changes: Intervals  # written or accumulated into
-    is_atomic: bool  # every change accumulates
-    touches: tuple[TaskUse, ...]
+Users = list[tuple[int, list[TaskUse]]]  # of one buffer: tasks in order, and their touches
 
 
 def find(graph: Graph, touches: Touches) -> list[Race]:
     """Every conflict between tasks that the edges leave unordered."""
+    buffers: dict[int, Users] = defaultdict(list)
+    for task in sorted(touches):
+        own: dict[int, list[TaskUse]] = defaultdict(list)
+        for touch in touches[task]:
+            own[touch.buffer].append(touch)
+        for buffer, uses in own.items():
+            buffers[buffer].append((task, uses))
     ancestors = graph.ancestors()
-    found: list[Race] = []
-    for summaries in _by_buffer(touches).values():
-        found += _in_buffer(graph, summaries, ancestors)
+    found = [race for users in buffers.values() for race in _in_buffer(graph, users, ancestors)]
     return sorted(found, key=lambda r: (r.second.number, r.first.number))
 
 
-def _by_buffer(touches: Touches) -> dict[int, list[_Summary]]:
-    found: dict[int, list[_Summary]] = defaultdict(list)
-    for task in sorted(touches):
-        groups: dict[int, list[TaskUse]] = defaultdict(list)
-        for touch in touches[task]:
-            groups[touch.buffer].append(touch)
-        for buffer, own in groups.items():
-            reads = merged([t.bytes for t in own if t.how == "reads"])
-            changes = merged([t.bytes for t in own if t.how != "reads"])
-            is_atomic = all(t.how != "writes" for t in own)
-            found[buffer].append(_Summary(task, reads, changes, is_atomic, tuple(own)))
-    return found
-
-
-def _in_buffer(graph: Graph, summaries: list[_Summary], ancestors: Sequence[int]) -> Iterator[Race]:
+def _in_buffer(graph: Graph, users: Users, ancestors: Sequence[int]) -> Iterator[Race]:
     """Conflicts on one buffer: each task against earlier ones with overlapping spans."""
-    if not any(len(s.changes) for s in summaries):
+    if all(touch.how == "reads" for _, uses in users for touch in uses):
         return
-    spans = np.array([_span(s) for s in summaries], np.int64)
-    for n, later in enumerate(summaries):
+    spans = np.array([_bounds(merged([t.bytes for t in uses])) for _, uses in users], np.int64)
+    for n, (later, uses) in enumerate(users):
         low, high = spans[n]
-        near = np.flatnonzero((spans[:n, 0] < high) & (spans[:n, 1] > low))
-        before = ancestors[later.task]
-        for m in near:
-            earlier = summaries[m]
-            if not (before >> earlier.task) & 1:
-                race = _conflict(graph, earlier, later)
-                if race is not None:
-                    yield race
-
-
-def _span(summary: _Summary) -> tuple[int, int]:
-    return _bounds(merged([summary.reads, summary.changes]))
+        for m in np.flatnonzero((spans[:n, 0] < high) & (spans[:n, 1] > low)):
+            earlier, before = users[m]
+            pair = None if (ancestors[later] >> earlier) & 1 else _conflict(before, uses)
+            if pair is not None:
+                yield Race(graph.tasks[earlier], graph.tasks[later], *pair)
 
 
 def _bounds(found: Intervals) -> tuple[int, int]:
@@ -95,16 +71,17 @@ def _bounds(found: Intervals) -> tuple[int, int]:
     return int(found[0, 0]), int(found[-1, 1])
 
 
-def _conflict(graph: Graph, earlier: _Summary, later: _Summary) -> Race | None:
-    """The first pair of touches that conflict; two atomic updates do not."""
-    for a in earlier.touches:
-        for b in later.touches:
+def _conflict(
+    earlier: Sequence[TaskUse], later: Sequence[TaskUse]
+) -> tuple[TaskUse, TaskUse, Intervals] | None:
+    """The first pair of touches that conflict, and their bytes; two atomic updates do not."""
+    for a in earlier:
+        for b in later:
             if a.how == b.how == "reads" or a.how == b.how == "accumulates into":
                 continue
             both = common(a.bytes, b.bytes)
             if len(both):
-                tasks = graph.tasks
-                return Race(tasks[earlier.task], tasks[later.task], a, b, both)
+                return a, b, both
     return None
 
 
