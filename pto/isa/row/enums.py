@@ -1,7 +1,7 @@
 """Enumerated attributes: their words, in one place, and how MLIR spells each kind.
 
 A kind is spelled `#pto.pipe<PIPE_V>` (angle), `#pto<round_mode ROUND>` (plain) or as its number, as
-MLIR does for the predicates of arith. Numbers are positions unless `numbers` says otherwise.
+MLIR does for the predicates of arith. A word has the number after it (`split2=2`), or the next one.
 """
 
 from __future__ import annotations
@@ -12,23 +12,22 @@ from typing import Literal
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "ALL", "MTE4", "MTE5", "V2", "FIX")
 
 
+Spelling = Literal["angle", "plain", "number"]
+
+
 @dataclass(frozen=True, slots=True)
 class EnumKind:
     name: str
     words: tuple[str, ...]
-    spelling: Literal["angle", "plain", "number"]
-    numbers: tuple[int, ...] = ()
+    spelling: Spelling
+    numbers: tuple[int, ...]
 
     def number(self, word: str) -> int:
-        index = self.words.index(word)
-        return self.numbers[index] if self.numbers else index
+        return self.numbers[self.words.index(word)]
 
     def word(self, number: int) -> str | None:
-        """The word for a number, or None."""
-        if self.numbers:
-            pairs = dict(zip(self.numbers, self.words, strict=True))
-            return pairs.get(number)
-        return self.words[number] if 0 <= number < len(self.words) else None
+        """The word for a number, or None; of several words the last."""
+        return dict(zip(self.numbers, self.words, strict=True)).get(number)
 
     def spell(self, word: str) -> str:
         """The attribute in the generic form."""
@@ -46,6 +45,11 @@ _QUANT_MODES = """no_convert f32_f16 qf322hif8_pre_vec qf322hif8_pre_scalar qf32
  qf162s16_pre_vec qf162s16_pre_scalar qf322f16_pre_vec qf322f16_pre_scalar qf322bf16_pre_vec
  qf322bf16_pre_scalar qs322bf16_pre_vec qs322bf16_pre_scalar"""
 
+_SYNC_OPS = """TLOAD=0 TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M TMATMUL
+ TVEC TVECWAIT_EVENT"""
+_OLD_SYNC_OPS = """EVENT_LOAD_FROM_GM EVENT_STORE_FROM_ACC EVENT_STORE_FROM_VEC
+ EVENT_MOVE_MAT_TO_LEFT EVENT_MOVE_MAT_TO_SCALAR EVENT_MOVE_MAT_TO_BIAS EVENT_MOVE_MAT_TO_VEC
+ EVENT_MOVE_VEC_TO_MAT EVENT_COMPUTE_MATMUL EVENT_COMPUTE_VEC EVENT_VEC_WAITPOINT"""
 _PRECISE = "div exp log recip rem rsqrt sqrt fmod pow"
 _ANGLE = {
     "fence_scope": "local_memory gm all",
@@ -74,6 +78,12 @@ _ANGLE = {
     " wtsprs wtsred",
     "rounding": "r a f c z o h",
     "saturation": "nosat sat",
+    "ld_l2cache": "nmfv nmlv nmprs nmpref nakeep naclean nadrop idsfv=8 idslv idsprs idspref exfv"
+    " exlv exprs expref",
+    "tinsert_mode": "split2=2 split4",
+    "sync_op_type": _SYNC_OPS,
+    "pipe_event_type": f"{_OLD_SYNC_OPS} {_SYNC_OPS}",  # two words a number
+    "mask_pattern": "P0101=1 P1010 P0001 P0010 P0100 P1000 P1111",
 }
 _PLAIN = {
     **{f"{name}_precision": "default high_precision" for name in _PRECISE.split()},
@@ -105,50 +115,30 @@ _PLAIN = {
     "scatter_oob": "undefined skip clamp wrap",
     "quant_type": "INT8_SYM INT8_ASYM MXFP8 MXFP4_E2M1",
     "coalesce": "row elem",
+    "st_phase": "unspecified partial=2 final",
+    "acc_phase": "unspecified partial=2 final",
+    "unit_flag_ctrl": "off check_only=2 check_and_clear",
+    "acc_store_atomic_type": "f32=1 f16 s16 s32 s8 bf16",
 }
-_SYNC_OPS = """TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M TMATMUL TVEC
- TVECWAIT_EVENT"""
-_OLD_SYNC_OPS = """EVENT_LOAD_FROM_GM EVENT_STORE_FROM_ACC EVENT_STORE_FROM_VEC
- EVENT_MOVE_MAT_TO_LEFT EVENT_MOVE_MAT_TO_SCALAR EVENT_MOVE_MAT_TO_BIAS EVENT_MOVE_MAT_TO_VEC
- EVENT_MOVE_VEC_TO_MAT EVENT_COMPUTE_MATMUL EVENT_COMPUTE_VEC EVENT_VEC_WAITPOINT"""
 _PREDICATES = {
     "cmpi_predicate": "eq ne slt sle sgt sge ult ule ugt uge",
     "cmpf_predicate": "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true",
 }
-_LOAD_CACHE = """nmfv nmlv nmprs nmpref nakeep naclean nadrop idsfv idslv idsprs idspref exfv exlv
- exprs expref"""
-_NUMBERED = (
-    EnumKind("ld_l2cache", tuple(_LOAD_CACHE.split()), "angle", (*range(7), *range(8, 16))),
-    EnumKind("tinsert_mode", ("split2", "split4"), "angle", (2, 3)),
-    EnumKind("sync_op_type", tuple(_SYNC_OPS.split()), "angle"),
-    EnumKind(  # of two words for one number the later is the one we print
-        "pipe_event_type",
-        (*_OLD_SYNC_OPS.split(), *_SYNC_OPS.split()),
-        "angle",
-        (*range(11), *range(11)),
-    ),
-    EnumKind("st_phase", ("unspecified", "partial", "final"), "plain", (0, 2, 3)),
-    EnumKind("acc_phase", ("unspecified", "partial", "final"), "plain", (0, 2, 3)),
-    EnumKind("unit_flag_ctrl", ("off", "check_only", "check_and_clear"), "plain", (0, 2, 3)),
-    EnumKind(
-        "acc_store_atomic_type",
-        ("f32", "f16", "s16", "s32", "s8", "bf16"),
-        "plain",
-        (1, 2, 3, 4, 5, 6),
-    ),
-    EnumKind(
-        "mask_pattern",
-        ("P0101", "P1010", "P0001", "P0010", "P0100", "P1000", "P1111"),
-        "angle",
-        (1, 2, 3, 4, 5, 6, 7),
-    ),
-)
+
+
+def _enum(name: str, text: str, spelling: Spelling) -> EnumKind:
+    words, numbers = list[str](), list[int]()
+    for entry in text.split():
+        word, _, number = entry.partition("=")
+        words.append(word)
+        numbers.append(int(number) if number else numbers[-1] + 1 if numbers else 0)
+    return EnumKind(name, tuple(words), spelling, tuple(numbers))
+
 
 ENUMS: dict[str, EnumKind] = {
-    **{name: EnumKind(name, tuple(words.split()), "angle") for name, words in _ANGLE.items()},
-    **{name: EnumKind(name, tuple(words.split()), "plain") for name, words in _PLAIN.items()},
-    **{name: EnumKind(name, tuple(words.split()), "number") for name, words in _PREDICATES.items()},
-    **{kind.name: kind for kind in _NUMBERED},
+    **{name: _enum(name, words, "angle") for name, words in _ANGLE.items()},
+    **{name: _enum(name, words, "plain") for name, words in _PLAIN.items()},
+    **{name: _enum(name, words, "number") for name, words in _PREDICATES.items()},
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pto.core.dtypes import DType
 from pto.core.memory import Space
@@ -240,102 +240,72 @@ class Kind:
     accepts: Callable[[Type], bool]
 
 
-def _in_gm(type: Type) -> bool:
-    return isinstance(type, MemRef) and type.space is Space.GM
+def _is(
+    *classes: type[Type], where: Callable[[Any], object] | None = None
+) -> Callable[[Type], bool]:
+    return lambda type: isinstance(type, classes) and (where is None or bool(where(type)))
 
 
-def _is_local(type: Type) -> bool:
-    return isinstance(type, MemRef) and type.space is not Space.GM
+def _or(one: Callable[[Type], bool], other: Callable[[Type], bool]) -> Callable[[Type], bool]:
+    return lambda type: one(type) or other(type)
 
 
-def _is_tile(type: Type) -> bool:
-    return isinstance(type, TileBuf) or _is_local(type)
+def _of_lane(accepts: Callable[[Type], bool]) -> Callable[[Type], bool]:
+    """The same for the element type of a builtin vector."""
+    return lambda type: accepts(type.elem if isinstance(type, Vector) else type)
 
 
-def _is_view(type: Type) -> bool:
-    return isinstance(type, View) or _in_gm(type)
+def _named(name: str) -> Callable[[Type], bool]:
+    return _is(Scalar, where=lambda type: type.name == name)
 
 
-def _is_view_of(partition: bool) -> Callable[[Type], bool]:
-    return lambda type: isinstance(type, View) and type.partition is partition
+def _async(*words: str) -> Callable[[Type], bool]:
+    return _is(Async, where=lambda type: type.what in words)
 
 
-def _is_element(type: Type) -> bool:
-    return isinstance(type, Scalar) and not type.is_index
+def _in(space: Space, *classes: type[Type]) -> Callable[[Type], bool]:
+    return _is(*classes, where=lambda type: type.space is space)
 
 
-def _is_fixed_integer(type: Type) -> bool:
-    return isinstance(type, Scalar) and type.is_integer
-
-
-def _is_integer(type: Type) -> bool:
-    return isinstance(type, Scalar) and (type.is_index or type.is_integer)
-
-
-def _is_float(type: Type) -> bool:
-    return isinstance(type, Scalar) and type.is_float
-
-
-def _in(*spaces: Space, classes: tuple[type[Type], ...]) -> Callable[[Type], bool]:
-    return lambda type: isinstance(type, classes) and getattr(type, "space", None) in spaces
-
-
-def _lane(type: Type) -> Type:
-    """The element type of a builtin vector; any other type itself."""
-    return type.elem if isinstance(type, Vector) else type
-
-
-def _is(*classes: type[Type]) -> Callable[[Type], bool]:
-    return lambda type: isinstance(type, classes)
-
-
-def _is_async(*words: str) -> Callable[[Type], bool]:
-    return lambda type: isinstance(type, Async) and type.what in words
-
-
-def _is_index(type: Type) -> bool:
-    return isinstance(type, Scalar) and type.is_index
-
-
-def _named(*names: str) -> Callable[[Type], bool]:
-    return lambda type: isinstance(type, Scalar) and type.name in names
-
+_TILE = _or(_is(TileBuf), _is(MemRef, where=lambda type: type.space is not Space.GM))
+_VIEW = _or(_is(View), _in(Space.GM, MemRef))
+_FIXED_INTEGER = _is(Scalar, where=lambda type: type.is_integer)
+_INTEGER = _is(Scalar, where=lambda type: type.is_index or type.is_integer)
+_FLOAT = _is(Scalar, where=lambda type: type.is_float)
 
 KINDS: dict[str, Kind] = {
-    "tile": Kind("a tile", _is_tile),
+    "tile": Kind("a tile", _TILE),
     "multiple tile": Kind("a multiple tile", _is(MultiTile)),
-    "view": Kind("a view of global memory", _is_view),
-    "tile or view": Kind("a tile or a view of global memory", lambda x: _is_tile(x) or _is_view(x)),
-    "tile or scalar": Kind("a tile or a scalar", lambda x: _is_tile(x) or isinstance(x, Scalar)),
-    "tensor view": Kind("a whole view of global memory", _is_view_of(partition=False)),
-    "partition view": Kind("a window of global memory", _is_view_of(partition=True)),
+    "view": Kind("a view of global memory", _VIEW),
+    "tile or view": Kind("a tile or a view of global memory", _or(_TILE, _VIEW)),
+    "tile or scalar": Kind("a tile or a scalar", _or(_TILE, _is(Scalar))),
+    "tensor view": Kind(
+        "a whole view of global memory", _is(View, where=lambda type: not type.partition)
+    ),
+    "partition view": Kind(
+        "a window of global memory", _is(View, where=lambda type: type.partition)
+    ),
     "pointer": Kind("a pointer", _is(Ptr)),
     "memref": Kind("a memref", _is(MemRef)),
     "pointer or memref": Kind("a pointer or memref", _is(Ptr, MemRef)),
     "pointer or gm memref": Kind(
-        "a pointer or a memref in global memory", lambda x: isinstance(x, Ptr) or _in_gm(x)
+        "a pointer or a memref in global memory", _or(_is(Ptr), _in(Space.GM, MemRef))
     ),
-    "pointer or integer": Kind(
-        "a pointer or an integer", lambda x: isinstance(x, Ptr) or _is_fixed_integer(x)
-    ),
+    "pointer or integer": Kind("a pointer or an integer", _or(_is(Ptr), _FIXED_INTEGER)),
     "pointer, memref or integer": Kind(
-        "a pointer, a memref or an integer",
-        lambda x: isinstance(x, Ptr | MemRef) or _is_fixed_integer(x),
+        "a pointer, a memref or an integer", _or(_is(Ptr, MemRef), _FIXED_INTEGER)
     ),
-    "address": Kind("a pointer or memref", lambda x: isinstance(x, Ptr | MemRef | View | TileBuf)),
-    "gm place": Kind(
-        "a pointer or a view in global memory",
-        lambda x: _is_view(x) or (isinstance(x, Ptr) and x.space is Space.GM),
-    ),
+    "address": Kind("a pointer or memref", _is(Ptr, MemRef, View, TileBuf)),
+    "gm place": Kind("a pointer or a view in global memory", _or(_VIEW, _in(Space.GM, Ptr))),
     "scalar": Kind("a scalar", _is(Scalar)),
-    "element": Kind("an integer or a float", _is_element),
+    "element": Kind("an integer or a float", _or(_FIXED_INTEGER, _FLOAT)),
     "number": Kind("a number", _is(Scalar, Vector)),
-    "integers": Kind("an integer", lambda x: _is_integer(_lane(x))),
-    "floats": Kind("a float", lambda x: _is_float(_lane(x))),
+    "integers": Kind("an integer", _of_lane(_INTEGER)),
+    "floats": Kind("a float", _of_lane(_FLOAT)),
     "vector": Kind("a vector", _is(Vector)),
     "llvm pointer": Kind("a pointer of LLVM", lambda x: x == Opaque("!llvm.ptr")),
-    "int": Kind("an integer", _is_integer),
-    "float": Kind("a float", _is_float),
+    "int": Kind("an integer", _INTEGER),
+    "float": Kind("a float", _FLOAT),
     "index": Kind("an index", _named("index")),
     "i64": Kind("an i64", _named("i64")),
     "i32": Kind("an i32", _named("i32")),
@@ -343,7 +313,7 @@ KINDS: dict[str, Kind] = {
     "i1": Kind("an i1", _named("i1")),
     "vreg": Kind("a vector register", _is(VReg)),
     "mask": Kind("a mask", _is(Mask)),
-    "mask or index": Kind("a mask or an index", lambda x: isinstance(x, Mask) or _is_index(x)),
+    "mask or index": Kind("a mask or an index", _or(_is(Mask), _named("index"))),
     "vreg or mask": Kind("a vector register or a mask", _is(VReg, Mask)),
     "vreg or scalar": Kind("a vector register or a scalar", _is(VReg, Scalar)),
     "logical vreg": Kind("a logical vector", _is(LogicalVReg)),
@@ -355,23 +325,19 @@ KINDS: dict[str, Kind] = {
     "event ids": Kind("an event id array", _is(EventIdArray)),
     "struct": Kind("a struct", _is(Struct)),
     "local array": Kind("a local array", _is(LocalArray)),
-    "async session": Kind("an async session", _is_async("async_session")),
-    "async event": Kind("an async event", _is_async("async_event")),
-    "prefetch context": Kind("a prefetch context", _is_async("prefetch_async_context")),
+    "async session": Kind("an async session", _async("async_session")),
+    "async event": Kind("an async event", _async("async_event")),
+    "prefetch context": Kind("a prefetch context", _async("prefetch_async_context")),
     "session or context": Kind(
         "an async session or a prefetch context",
-        _is_async("async_session", "prefetch_async_context"),
+        _async("async_session", "prefetch_async_context"),
     ),
     "any": Kind("any value", lambda _: True),
     "scalar or pointer": Kind("a scalar or a pointer", _is(Scalar, Ptr)),
-    "gm or ub pointer": Kind("a pointer in gm or ub", _in(Space.GM, Space.UB, classes=(Ptr,))),
+    "gm or ub pointer": Kind("a pointer in gm or ub", _or(_in(Space.GM, Ptr), _in(Space.UB, Ptr))),
+    **{f"{s.value} pointer": Kind(f"a pointer in {s.value}", _in(s, Ptr)) for s in Space},
     **{
-        f"{s.value} pointer": Kind(f"a pointer in {s.value}", _in(s, classes=(Ptr,))) for s in Space
-    },
-    **{
-        f"{s.value} buffer": Kind(
-            f"a pointer or memref in {s.value}", _in(s, classes=(Ptr, MemRef))
-        )
+        f"{s.value} buffer": Kind(f"a pointer or memref in {s.value}", _in(s, Ptr, MemRef))
         for s in Space
     },
 }
