@@ -325,20 +325,38 @@ class AgentState:
     def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
         """Tiles without an address in a sequence of records: their buffer, size and lifetime."""
         found: dict[int, tuple[Space, int, int, int]] = {}
-        at, number, bound = 0, 0, set[int]()
+        at, number, bound, placed = 0, 0, set[int](), set[Space]()
+        users: dict[int, tuple[int, ...]] = {}  # name -> the first record that uses it
         while at < len(words):
             length, middle = words[at], at + 2 + words[at + 1]
             pops, tiles = self.side.tiles(tuple(words[at + 2 : middle]))
             for type, offset in tiles:
                 name, inside = divmod(words[middle + offset], _NAME)
                 if name >= 0:
+                    placed.add(type.space)
                     continue
                 if pops:
                     bound.add(name)
+                users.setdefault(name, tuple(words[at : at + length]))
                 space, size, first, _ = found.get(name, (type.space, 0, number, 0))
                 found[name] = (space, max(size, inside + type.nbytes), first, number)
             at, number = at + length, number + 1
-        return {k: v for k, v in found.items() if k not in bound}
+        left = {k: v for k, v in found.items() if k not in bound}
+        for name, (space, nbytes, _, _) in left.items():
+            if space in placed and name not in self.places.starts:
+                raise self._unplaced(users[name], space, nbytes)
+        return left
+
+    def _unplaced(self, record: tuple[int, ...], space: Space, nbytes: int) -> PtoError:
+        """The finding about a tile without an address beside tiles that have one."""
+        middle = 2 + record[1]
+        error = fail(
+            "PTO-U253",
+            f"a tile of {nbytes:,} bytes has no address, and other tiles in {space.value} have one:"
+            " on the chip it lies anywhere",
+            help="give it an address: TASSIGN(t, 0x...)",
+        )
+        return located(error, self.side.plan(record[2:middle], record[middle:], self).site.op)
 
     def answer(self, agent: n.NativeAgent) -> Iterator[s.Fed]:
         """Answer the request of an agent for an element of a tile, an address or a register.

@@ -527,6 +527,19 @@ __global__ AICORE void k(__gm__ float* x) { _Exit(7); }
         kernel(text)(np.zeros(8, np.float32))
 
 
+def test_a_tile_without_an_address_beside_tiles_with_one_is_refused(kernel):
+    """All or none: the planner does not know which bytes the others use."""
+    text = ADD.replace(" TASSIGN(z, 0x10000);", "")
+    assert text != ADD
+    x = np.zeros((16, 64), np.float32)
+    with pytest.raises(PtoError) as caught:
+        kernel(text, "k<float, 16, 64>")(x, x, x, 1.0)
+    (finding,) = caught.value.diagnostics
+    assert finding.code == "PTO-U253"
+    assert "4,096 bytes" in finding.message  # 16 x 64 floats
+    assert "TADD" in (HEAD + text).splitlines()[finding.loc.line - 1]
+
+
 def test_what_the_compiler_says_is_told(kernel, monkeypatch):
     monkeypatch.setattr("pto.cxx.compiler.others", lambda: iter(()))  # each wants its own header
     with pytest.raises(PtoError) as caught:
