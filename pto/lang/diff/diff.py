@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pto.lang.diff.expected import Expected, by_reference, by_value, copied
 from pto.lang.kernel import Blocks, Bound, Kernel
 from pto.observe.memory.blame import Blame, blame
 from pto.observe.replay import TrialRun
+from pto.run.launch.call import count_of
 from pto.run.launch.host import Report
 
 
@@ -89,20 +89,17 @@ class ComparedCall:
         results = self._arrays_of(after)
         parts: list[ArgumentDifference] = []
         first: WrongElement | None = None
-        place = (0, 0)
         for name, (kind, array) in results.items():
-            if name not in wanted:
-                continue
-            part, element = _compared(name, kind, array, wanted[name], within)
-            parts.append(part)
-            if element is not None and first is None:
-                first = element
-                place = self.arrays.index(name), _byte(kind, array, element.index)
+            if name in wanted:
+                part, element = _compared(name, kind, array, wanted[name], within)
+                parts.append(part)
+                first = first or element
         if first is None:
             return Difference(report, within, tuple(parts))
-        width = results[first.argument][0].itemsize
-        held = results[first.argument][1].reshape(-1).view(np.uint8)[place[1] :][:width].tobytes()
-        who, doubt = self._blame(*place, width)
+        kind, array = results[first.argument]
+        place = _byte(kind, array, first.index)
+        held = array.reshape(-1).view(np.uint8)[place:][: kind.itemsize].tobytes()
+        who, doubt = self._blame(first.argument, place, kind.itemsize)
         if who is not None and who.left != held:
             doubt = "another run, on the reference engine, leaves another value here"
         return Difference(report, within, tuple(parts), first, who, doubt)
@@ -114,15 +111,13 @@ class ComparedCall:
         pairs = zip(params, borrowed, strict=True)
         return {p.name: (p.dtype or dtype(b.array.dtype), b.array) for p, b in pairs}
 
-    def _blame(self, number: int, place: int, width: int) -> tuple[Blame | None, str | None]:
-        """The instruction that wrote an element of array `number`, or why it is not known."""
+    def _blame(self, name: str, place: int, width: int) -> tuple[Blame | None, str | None]:
+        """The instruction that wrote an element of the array `name`, or why it is not known."""
         made, _, given = self.kernel.specialise(self.values, self.blocks)
-        dynamic = [p for p in self.kernel.parameters if p.kind != "constant"]
-        argument = dynamic.index([p for p in dynamic if p.kind == "array"][number])
-        count = self.blocks if isinstance(self.blocks, int) else prod(self.blocks)
-        run = TrialRun(given, {"profile": self.kernel.profile, "blocks": count})
+        dynamic = [p.name for p in self.kernel.parameters if p.kind != "constant"]
+        run = TrialRun(given, {"profile": self.kernel.profile, "blocks": count_of(self.blocks)})
         try:
-            return blame(made.module, run, argument, place, width), None
+            return blame(made.module, run, dynamic.index(name), place, width), None
         except PtoError as error:
             return None, f"who wrote this cannot be told: watched, the run ends with {error}"
 

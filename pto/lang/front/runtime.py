@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from pto.isa.row.types import Scalar as ScalarType
@@ -88,22 +89,19 @@ def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) ->
     for _ in builtins.range(_ENDLESS):
         mark, before = session.mark(), slots.read()
         holds = truth(test())
-        if not isinstance(holds, Scalar):
+        runs = not isinstance(holds, Scalar)
+        if runs:
             if not holds:
                 return
             body()
             check, ended = session.mark(), slots.read()
-            again = truth(test())
-            is_known = not isinstance(again, Scalar)
-            session.rollback(check if is_known else mark)
-            slots.write(ended if is_known else before)
-            if is_known:
+            if not isinstance(truth(test()), Scalar):
+                session.rollback(check)
+                slots.write(ended)
                 continue
-        else:
-            session.rollback(mark)
-            slots.write(before)
+        session.rollback(mark)
+        slots.write(before)
         asked = lambda: truth_of_program(session, test())  # noqa: E731
-        runs = not isinstance(holds, Scalar)
         conditional(asked, body, slots, {*live}, {*head}, session, runs=runs)
         return
     raise mistake(
@@ -301,10 +299,7 @@ def _extreme(plain: Callable[..., object], two: Callable[..., object]) -> Callab
         numbers = any(isinstance(each, Scalar) for each in found)
         if named or not numbers or any(isinstance(each, Tile) for each in found):
             return plain(*values, **named)
-        best = found[0]
-        for each in found[1:]:
-            best = two(best, each)
-        return best
+        return reduce(two, found)
 
     return call
 

@@ -146,17 +146,15 @@ def common_kind(a: object, b: object) -> ScalarType:
     first, second = kind_of(a), kind_of(b)
     if first == second:
         return first
-    if is_number(a) and is_number(b):
-        if BOOLEAN in (first, second):
-            raise Unjoinable(f"it is {a!r} or {b!r}")
+    both = first, second
+    if is_number(a) and is_number(b) and BOOLEAN not in both:
         return scalar_type(F32)
     for number, kind in ((a, second), (b, first)):
         fits = is_number(number) and (kind.is_float or isinstance(number, int))
         if fits and (kind == BOOLEAN) == isinstance(number, bool):
             return kind
-    if is_number(a) or is_number(b) or first.is_float or second.is_float:
-        raise Unjoinable(f"it is {words(a)} or {words(b)}")
-    if INDEX in (first, second) and BOOLEAN not in (first, second):
+    of_program = not (is_number(a) or is_number(b) or first.is_float or second.is_float)
+    if of_program and INDEX in both and BOOLEAN not in both:
         return INDEX
     raise Unjoinable(f"it is {words(a)} or {words(b)}")
 
