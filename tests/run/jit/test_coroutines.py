@@ -371,7 +371,7 @@ def test_a_queue_in_global_memory_has_slots_in_every_block(
         def early(s: Any, *more: Any) -> Any:
             fits, put = into(s, *more)
             block = s.x.load("i64", s.x.at("%ctx", 8 * BLOCK), 8)
-            return lambda number: s.x.both(fits(number), s.x.compare("slt", block, 2)), put
+            return lambda number: fits(number) & s.x.compare("slt", block, 2), put
 
         monkeypatch.setattr(queue, "_into_global", early)
     found: list[Any] = []

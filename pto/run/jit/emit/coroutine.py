@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import AT, BROKEN, DONE, EXPLAINS, FRAME_BYTES, PASSED, STATUS
 
@@ -39,7 +40,7 @@ coro.go:
   br label %{BODY}"""
 
 
-def suspend_unless(x: Text, met: str, again: str) -> None:
+def suspend_unless(x: Text, met: Condition, again: str) -> None:
     """Suspend unless a wait is over; it is tested again from `again` on."""
     rest, go = x.fresh("rest"), x.fresh("go")
     x.branch(met, go, rest)
@@ -65,7 +66,7 @@ def nap(x: Text, site: int, ask: str, again: str) -> None:
     _suspend(x, again)
 
 
-Wait = tuple[str, Callable[[], str], Callable[[], Sequence[Val] | None]]
+Wait = tuple[Condition, Callable[[], Condition], Callable[[], Sequence[Val] | None]]
 
 
 def until(

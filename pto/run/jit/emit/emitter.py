@@ -21,15 +21,8 @@ from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
 from pto.run.jit.emit.operation import OpContext, require_regions, set_once
 from pto.run.jit.emit.registry import KINDS, STRUCTURES, Emit, emitter_of
-from pto.run.jit.llvm.text import (
-    FIXED,
-    I32,
-    I64,
-    Text,
-    UnsupportedLowering,
-    Val,
-    unsupported_if,
-)
+from pto.run.jit.llvm.condition import FALSE, Condition
+from pto.run.jit.llvm.text import FIXED, I32, I64, Text, UnsupportedLowering, Val, unsupported_if
 from pto.run.jit.runtime.context import (
     CALL,
     FAILED,
@@ -146,20 +139,20 @@ class Emitter:
             return self.compiler.profile.buffers[_SPACES[memory].value]
         return self._entry(memory, "i64", 8)
 
-    def inside(self, memory: Val, address: Val, nbytes: Val) -> str:
+    def inside(self, memory: Val, address: Val, nbytes: Val) -> Condition:
         """True if a byte range lies inside a memory."""
         guard = self._inside(memory, address, nbytes)
         if self.init_check is not None:
             self.init_check.access(memory, address, nbytes)
         return guard
 
-    def _inside(self, memory: Val, address: Val, nbytes: Val) -> str:
+    def _inside(self, memory: Val, address: Val, nbytes: Val) -> Condition:
         x, size = self.text, self.size(memory)
         if isinstance(size, int) and isinstance(nbytes, int):
             last = size - nbytes
-            return "false" if last < 0 else x.compare("ule", address, last)
+            return FALSE if last < 0 else x.compare("ule", address, last)
         last = x.sub(size, nbytes)
-        return x.both(x.compare("sge", last, 0), x.compare("ule", address, last))
+        return x.compare("sge", last, 0) & x.compare("ule", address, last)
 
     def _entry(self, memory: Val, type: str, offset: int) -> str:
         table = self.word(TABLE)
@@ -287,7 +280,7 @@ class Emitter:
             x.jump(again)
             x.label(again)
         status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {number})")
-        bad = x.new(f"icmp eq i32 {status}, {FAILED}")
+        bad = x.compare("eq", status, FAILED, I32)
         x.branch(bad, "failed", hold if waits else go, _COLD)
         x.label(hold if waits else go)
         if waits:
@@ -297,12 +290,12 @@ class Emitter:
         """Poll between two iterations of a loop: Python runs if the timer has set the flag."""
         x, rest, go = self.text, self.text.fresh("rest"), self.text.fresh("turn")
         due = x.load_flag(self.word(POLL_FLAG))
-        x.branch(x.new(f"icmp ne i64 {due}, 0"), rest, go, _COLD)
+        x.branch(x.compare("ne", due, 0), rest, go, _COLD)
         x.label(rest)
         # its effects are invisible to this code, so that loaded values stay valid
         effect = "nounwind memory(inaccessiblemem: readwrite)"
         status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {POLL}) {effect}")
-        x.branch(x.new(f"icmp ne i32 {status}, 0"), "failed", go, _COLD)
+        x.branch(x.compare("ne", status, 0, I32), "failed", go, _COLD)
         x.label(go)
 
     def put(self, native: Lowered, offset: int) -> None:
@@ -313,7 +306,7 @@ class Emitter:
         """Read a value of this form from the frame."""
         return frame.get(self.text, form, offset)
 
-    def fault(self, op: Operation, condition: str) -> None:
+    def fault(self, op: Operation, condition: Condition) -> None:
         """Report an error if the condition does not hold: the reference step of `op` words it."""
 
         def report() -> None:
@@ -326,7 +319,7 @@ class Emitter:
         self.text.leave_unless(condition, report, ", !prof !2")
 
     def fail_with(
-        self, condition: str, action: Callable[[Sequence[Any]], None], *given: Lowered
+        self, condition: Condition, action: Callable[[Sequence[Any]], None], *given: Lowered
     ) -> None:
         """Call `action`, which raises, with these values if the condition does not hold."""
 

@@ -22,6 +22,7 @@ from pto.run.jit.emit.registry import touches_no_tile
 from pto.run.jit.emit.tile import steps, strided, strips
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.group import Group, Prepared, Statement
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import Text, UnsupportedLowering
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -36,7 +37,9 @@ _UNLESS = "views of a fused group overlap, or are not plain"
 
 _T = TypeVar("_T")
 _Made = tuple[Prepared, Statement] | None
-Row = tuple[Operation, Access, str]  # a load of a row, its source, and the condition of reading it
+Row = tuple[
+    Operation, Access, Condition
+]  # a load of a row, its source, and the condition of reading it
 
 
 @dataclass
@@ -107,7 +110,7 @@ class FusingEmitter(Emitter):
         if tile is None or not self.forwards or not can_forward(self, ops, n):
             return False
         made = self._described(op, forwarded_copy)
-        if made is None or (quiet and made[0].needs != "true"):
+        if made is None or (quiet and not made[0].needs.is_true):
             return False
         made[0].commit()
         self.forwarded[id(tile)] = made[1]
@@ -254,7 +257,7 @@ class FusingEmitter(Emitter):
 
         x.when(guard, together, apart)
 
-    def _call(self, pending: PendingGroup) -> tuple[str, str, list[Operation]] | None:
+    def _call(self, pending: PendingGroup) -> tuple[str, Condition, list[Operation]] | None:
         """The call of the function of a group, its condition, and loads that run before it; None if
         there is no function."""
         x, unit = self.text, self.unit

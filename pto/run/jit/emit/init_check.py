@@ -140,7 +140,7 @@ class InitCheck:
             guard = self.x.compare("eq", count, total)
         else:
             some, none = self.x.compare("ne", count, 0), self.x.compare("eq", total, 0)
-            guard = self.x.either(some, none)
+            guard = some | none
         words = [ScalarValue((name,), _INDEX) for name in (count, total)]
         self.e.fail_with(guard, _unwritten(op, operand.name, tile.type.space), *words)
 
@@ -247,7 +247,7 @@ _RUN = "define internal i64 {}(ptr %p0, i64 %p1, i64 %p2, i64 %p3) alwaysinline 
 def _bounded(x: Text) -> None:
     """Bytes outside the buffer count as written: another check reports them."""
     last = x.sub("%p1", "%p3")
-    inside = x.both(x.compare("sge", last, 0), x.compare("ule", "%p2", last))
+    inside = x.compare("sge", last, 0) & x.compare("ule", "%p2", last)
     x.branch(inside, "guard", "out")
     x.label("out")
     x.do("ret i64 %p3")

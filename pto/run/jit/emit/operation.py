@@ -15,6 +15,7 @@ from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.rules.rule import open_regions
 from pto.run.jit.emit import frame
+from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
@@ -59,7 +60,7 @@ class OpContext:
         found = self.operand(name)
         return expect(found, kind, f"{name} is {type(found).__name__}")
 
-    def fault_unless(self, condition: str) -> None:
+    def fault_unless(self, condition: Condition) -> None:
         """Report an error of this operation if the condition does not hold."""
         self.e.fault(self.op, condition)
 
@@ -101,7 +102,7 @@ class OpContext:
 
 def require_regions(s: OpContext) -> None:
     """Where they differ the reference step says so."""
-    x, guard = s.x, "true"
+    x, guard = s.x, TRUE
     for rule, names in open_regions(s.case):
         tiles: list[TileDesc] = [s.need(TileDesc, name) for name in names]
         for (tile, last), axis in product(pairwise(tiles), rule.axes):
@@ -109,7 +110,7 @@ def require_regions(s: OpContext) -> None:
                 x.mul(each.valid[axis], each.type.dtype.values_per_item if axis else 1)
                 for each in (tile, last)
             )
-            guard = x.both(guard, x.compare("eq", first, second))
+            guard = guard & x.compare("eq", first, second)
     s.fault_unless(guard)
 
 

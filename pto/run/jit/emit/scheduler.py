@@ -65,8 +65,8 @@ def _turns() -> str:
             now = word(context, STATUS)
             x.leave_unless(x.compare("ne", now, BROKEN), lambda: x.do("ret i32 0"))
             runs = x.compare("eq", now, RUNS)
-            same = x.both(runs, x.compare("eq", before, word(context, PASSED)))
-            for cell, yes in ((left, runs), (moved, x.negated(same))):
+            same = runs & x.compare("eq", before, word(context, PASSED))
+            for cell, yes in ((left, runs), (moved, ~same)):
                 more = x.new(f"zext i1 {yes} to i64")
                 x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
 
@@ -104,7 +104,7 @@ def blocks() -> str:
         context = given(CONTEXTS, n)
         done = x.compare("eq", x.load(I64, x.at(context, 8 * STATUS), 8), DONE)
         clean = x.compare("eq", x.load(I64, x.at(context, 8 * DIRTY), 8), 0)
-        x.leave_unless(x.both(done, clean), lambda: x.jump(leave))
+        x.leave_unless(done & clean, lambda: x.jump(leave))
 
     def renew(n: str) -> None:
         row = x.at("%p2", x.mul(n, 24))

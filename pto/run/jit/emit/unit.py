@@ -13,6 +13,7 @@ from pto.ir.graph import Operation
 from pto.isa.rules.simt import SLOTS
 from pto.run.jit.emit.scheduler import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.llvm import native
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import (
     BLOCK,
@@ -62,7 +63,7 @@ def _log_access(name: str) -> str:
         for n in range(LOG_ENTRY):
             x.store(I64, f"%p{n + 1}", x.at(place, 8 * n), 8)
 
-    x.when(x.new(f"icmp ult i64 {count}, {room}"), keep)
+    x.when(x.compare("ult", count, room), keep)
     x.do("ret void")
     words = ", ".join(f"i64 %p{n + 1}" for n in range(LOG_ENTRY))
     return x.function(f"define internal void {name}(ptr %p0, {words}) nounwind")
@@ -180,7 +181,7 @@ def block_loop(name: str, region: str, needs: Needs) -> str:
     def word(index: int) -> str:
         return x.load("ptr", x.at("%ctx", 8 * index), 8)
 
-    def ask(what: int) -> str:
+    def ask(what: int) -> Condition:
         status = x.new(f"call i32 {call}(ptr %ctx, i32 {what})")
         return x.compare("eq", status, 0, "i32")
 
@@ -219,7 +220,7 @@ def block_loop(name: str, region: str, needs: Needs) -> str:
         x.leave_unless(x.compare("eq", status, 0, "i32"), fail)
         return [x.add(block, 1)]
 
-    def more(state: list[str]) -> str:
+    def more(state: list[str]) -> Condition:
         return x.compare("slt", state[0], "%end")
 
     (last,) = x.while_loop([I64], ["%first"], more, run)

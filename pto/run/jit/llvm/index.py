@@ -25,33 +25,6 @@ def _method(name: str, word: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: getattr(self, name)(word, other)
 
 
-class Fact:
-    """One bit."""
-
-    __slots__ = ("name", "text")
-
-    def __init__(self, text: Text, name: str) -> None:
-        self.text = text
-        self.name = name
-
-    def __and__(self, other: Fact) -> Fact:
-        return Fact(self.text, self.text.both(self.name, other.name))
-
-    def __or__(self, other: Fact) -> Fact:
-        return Fact(self.text, self.text.either(self.name, other.name))
-
-    def __invert__(self) -> Fact:
-        return Fact(self.text, self.text.negated(self.name))
-
-    def __bool__(self) -> bool:
-        raise TypeError("a meaning branches on a number; `when`, `choose` or `require` can")
-
-    def in_lanes(self, lanes: Lanes) -> Symbol:
-        if self.name in ("true", "false"):
-            return lanes.constant(np.dtype(np.bool_), self.name == "true")
-        return lanes.spread(np.dtype(np.bool_), self.name)
-
-
 class Number:
     """One i64; `value` is a number where it is known now, else a name."""
 
@@ -107,7 +80,7 @@ class Number:
     def _compare(self, word: str, other: Any) -> Any:
         if isinstance(other, Symbol):
             return NotImplemented
-        return Fact(self.text, self.text.compare(word, self.value, self._other(other)))
+        return self.text.compare(word, self.value, self._other(other))
 
     def __eq__(self, other: object) -> Any:
         return self._compare("eq", other)
@@ -272,7 +245,7 @@ class Index(Symbol):
             return b._against(_TURNED[word], self)
         rest, x, count = self - b, self.lanes.x, self.lanes.count
         if rest.step == 0:
-            return Fact(x, x.compare(f"s{word}", rest.start.value, 0)).in_lanes(self.lanes)
+            return x.compare(f"s{word}", rest.start.value, 0).in_lanes(self.lanes)
         for limit in ("smin", "smax"):
             self.lanes.declare(f"declare i64 @llvm.{limit}.i64(i64, i64)")
         far = x.sub(0 if word in ("ge", "lt") else 1, rest.start.value)  # of the first that is not

@@ -17,6 +17,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.core.primitives import Symbolic, absolute, isfinite
 from pto.run.jit.llvm import native
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import Picks, bits_of, shuffle, spread
 from pto.run.jit.llvm.text import (
     Constant,
@@ -223,14 +224,14 @@ class Symbol(Symbolic):
         return bits_of(self.lanes.x, self.lanes.count, str(self.name))
 
     @property
-    def some(self) -> str:
+    def some(self) -> Condition:
         """True if one of the booleans holds."""
         if not self.lanes.count:
-            return str(self.name)
+            return self.lanes.x.bit(self.name)
         return self.lanes.x.compare("ne", self.bits, 0, f"i{self.lanes.count}")
 
     @property
-    def every(self) -> str:
+    def every(self) -> Condition:
         """True if all booleans hold."""
         return self.lanes.x.compare("eq", self.bits, -1, f"i{self.lanes.count}")
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.primitives import absolute, isfinite, trunc
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.conversions import convert
 from pto.run.jit.llvm.lanes import (
     BF16,
@@ -58,7 +59,7 @@ def _compare(ordered: str, signed: str) -> Callable[..., Symbol]:
         if a.dtype.kind in "ub" and signed not in ("eq", "ne"):
             word = "u" + signed[1:]
         if a.lanes.count == 0:
-            return Symbol(a.lanes, BOOL, a.lanes.x.compare(word, a.name, b.name, a.type))
+            return Symbol(a.lanes, BOOL, str(a.lanes.x.compare(word, a.name, b.name, a.type)))
         return a.new(f"icmp {word} {a.type} {a.name}, {b.name}", BOOL)
 
     return emit
@@ -363,7 +364,7 @@ PRIMITIVES["select"] = where
 
 def _every(lanes: Lanes, a: Symbol) -> Symbol:
     """All lanes are one packed value; a scalar is by itself."""
-    return lanes.spread(BOOL, a.every) if lanes.count else a
+    return lanes.spread(BOOL, str(a.every)) if lanes.count else a
 
 
 def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symbol, ...]:
@@ -372,7 +373,7 @@ def _repeated(lanes: Lanes, step: Callable[..., Any], *state: Any) -> tuple[Symb
     def named(names: Sequence[str]) -> list[Symbol]:
         return [Symbol(lanes, s.dtype, name) for s, name in zip(first, names, strict=True)]
 
-    def test(names: list[str]) -> str:
+    def test(names: list[str]) -> Condition:
         held = named(names)[0]
         return _compare("une", "ne")(held, held.like(0)).some
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
 from pto.core.dtypes import F16, F32, F64, DType
+from pto.run.jit.llvm.condition import Condition, known_condition
 
 I1: Final = "i1"
 I8: Final = "i8"
@@ -18,8 +18,7 @@ I32: Final = "i32"
 I64: Final = "i64"
 _FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
 _WIDTHS: Final = {"half": 16, "float": 32, "double": 64} | {f"i{2**n}": 2**n for n in range(10)}
-# A value: a number known at compile time, or the name of an SSA value. A bit is `true`, `false`
-# or a name.
+# A value: a number known at compile time, or the name of an SSA value.
 Val = int | str
 
 _T = TypeVar("_T")
@@ -181,18 +180,18 @@ class Text:
     def jump(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def branch(self, condition: str, yes: str, no: str, weights: str = "") -> None:
+    def branch(self, condition: Condition, yes: str, no: str, weights: str = "") -> None:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}{weights}")
 
     def when(
         self,
-        condition: str,
+        condition: Condition,
         body: Callable[[], object],
         otherwise: Callable[[], object] | None = None,
     ) -> None:
         """One of two ways, by a condition that may be known now."""
-        if condition in ("true", "false"):
-            way = body if condition == "true" else otherwise
+        if condition.is_known:
+            way = body if condition.is_true else otherwise
             if way is not None:
                 way()
             return
@@ -206,9 +205,11 @@ class Text:
                 self.jump(done)
         self.label(done)
 
-    def leave_unless(self, condition: str, leave: Callable[[], object], weights: str = "") -> None:
+    def leave_unless(
+        self, condition: Condition, leave: Callable[[], object], weights: str = ""
+    ) -> None:
         """Emit `leave`, which ends with a return or a jump, for the case that a condition fails."""
-        if condition == "true":
+        if condition.is_true:
             return
         bad, go = self.fresh("bad"), self.fresh("go")
         self.branch(condition, go, bad, weights)
@@ -220,7 +221,7 @@ class Text:
         self,
         types: Sequence[str],
         first: Sequence[Val],
-        test: Callable[[list[str]], str],
+        test: Callable[[list[str]], Condition],
         step: Callable[[list[str]], Sequence[Val]],
     ) -> list[str]:
         """values = first; while test(values): values = step(values). Returns the last values."""
@@ -250,8 +251,8 @@ class Text:
     ) -> list[str]:
         """values = first; for i = start; i < count; i += by: values = step(i, values)."""
 
-        def test(state: list[str]) -> str:
-            return self.new(f"icmp slt i64 {state[0]}, {count}")
+        def test(state: list[str]) -> Condition:
+            return Condition(self, self.new(f"icmp slt i64 {state[0]}, {count}"))
 
         def turn(state: list[str]) -> list[Val]:
             found = step(state[0], state[1:])
@@ -369,31 +370,21 @@ class Text:
         """a / by, rounded up."""
         return self.over(self.add(a, by - 1), by)
 
-    def compare(self, word: str, a: Val, b: Val, type: str = I64) -> str:
+    def compare(self, word: str, a: Val, b: Val, type: str = I64) -> Condition:
         if isinstance(a, int) and isinstance(b, int) and (word[0] != "u" or min(a, b) >= 0):
-            return "true" if _COMPARE[word.lstrip("su")](a, b) else "false"
-        return self.new(f"icmp {word} {type} {a}, {b}")
+            return known_condition(_COMPARE[word.lstrip("su")](a, b))
+        return Condition(self, self.new(f"icmp {word} {type} {a}, {b}"))
 
-    def both(self, *facts: str) -> str:
-        """True if all facts hold."""
-        if "false" in facts:
-            return "false"
-        unknown = [fact for fact in facts if fact != "true"]
-        return reduce(lambda a, b: self.new(f"and i1 {a}, {b}"), unknown) if unknown else "true"
+    def bit(self, value: Val) -> Condition:
+        """A scalar of one bit as a condition."""
+        if isinstance(value, int) or value in ("true", "false"):
+            return known_condition(value not in (0, "false"))
+        return Condition(self, value)
 
-    def either(self, a: str, b: str) -> str:
-        if "true" in (a, b):
-            return "true"
-        return b if a == "false" else a if b == "false" else self.new(f"or i1 {a}, {b}")
-
-    def negated(self, a: str) -> str:
-        known = {"true": "false", "false": "true"}.get(a)
-        return known or self.new(f"xor i1 {a}, true")
-
-    def disjoint(self, a: Val, a_size: Val, b: Val, b_size: Val) -> str:
+    def disjoint(self, a: Val, a_size: Val, b: Val, b_size: Val) -> Condition:
         """True if two ranges, each given by its start and size, are disjoint."""
         before = self.compare("sle", self.add(a, a_size), b)
-        return self.either(before, self.compare("sle", self.add(b, b_size), a))
+        return before | self.compare("sle", self.add(b, b_size), a)
 
     def smaller(self, a: Val, b: Val) -> Val:
         """The lesser of two, signed."""

@@ -15,6 +15,7 @@ from pto.run.jit.emit.cube.load import segment
 from pto.run.jit.emit.memory.burst import multiple
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
+from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Lanes
 from pto.run.jit.llvm.text import Val, certain
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
@@ -27,7 +28,7 @@ class Parameter:
     """The value of each channel, and its condition."""
 
     of: Of
-    guard: str
+    guard: Condition
 
 
 def scale_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
@@ -37,7 +38,7 @@ def scale_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
         return Parameter(lambda e, col, mask: Scale.words(read(e, col, mask)), guard)
     number = _spread(payload)
     none = np.zeros(1, np.int64)
-    return Parameter(lambda e, col, mask: Scale(number(e), none, None), "true")
+    return Parameter(lambda e, col, mask: Scale(number(e), none, None), TRUE)
 
 
 def slope_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
@@ -45,7 +46,7 @@ def slope_of(s: OpContext, payload: Lowered, channels: Val) -> Parameter:
     if isinstance(payload, PointerDesc):
         return Parameter(*_table(s, payload, F32, channels, 64))
     number = _spread(payload)
-    return Parameter(lambda e, col, mask: number(e), "true")
+    return Parameter(lambda e, col, mask: number(e), TRUE)
 
 
 def _spread(payload: Lowered) -> Callable[[Lanes], Any]:
@@ -59,12 +60,12 @@ def _spread(payload: Lowered) -> Callable[[Lanes], Any]:
 
 def _table(
     s: OpContext, place: PointerDesc, kind: DType, channels: Val, line: int
-) -> tuple[Of, str]:
+) -> tuple[Of, Condition]:
     """Entries of a table in the fixpipe buffer."""
     x, size = s.x, kind.itemsize
     place, guard = segment(s, place)
     inside = s.e.inside(place.memory, place.address, x.mul(channels, size))
-    guard = x.both(multiple(s, place.address, line), guard, inside)
+    guard = multiple(s, place.address, line) & guard & inside
 
     def read(e: Lanes, col: Val, mask: str | None) -> Any:
         at = x.at(s.pointer(place.memory, place.address), x.mul(col, size))

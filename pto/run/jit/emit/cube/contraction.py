@@ -23,6 +23,7 @@ from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
 from pto.run.jit.emit.tile.strided import Strided, position
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
 
@@ -103,10 +104,10 @@ def _high_rows(x: Text, m: Val) -> Val:
     return x.mul(x.over(m, _HIGH), _HIGH)
 
 
-def _rows_if(x: Text, unpacks: str) -> Val:
+def _rows_if(x: Text, unpacks: Condition) -> Val:
     """The rows of the block that unpacks the right factor."""
-    if unpacks in ("true", "false"):
-        return _HIGH if unpacks == "true" else 0
+    if unpacks.is_known:
+        return _HIGH if unpacks.is_true else 0
     return x.new(f"select i1 {unpacks}, i64 {_HIGH}, i64 0")
 
 

@@ -18,6 +18,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.strided import Strided, axis, row_major
 from pto.run.jit.llvm import native, shuffles
+from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
 
 LANES: Final = 16
@@ -66,7 +67,7 @@ class Factors:
     begins: str = ""  # of bytes, four in a word: what the sums of each column begin with
     first: Val = 0  # row of the left factor
     source: Access | None = None  # of the right factor, which the first block of rows may unpack
-    unpacks: str = "false"  # True if it does
+    unpacks: Condition = FALSE  # True if it does
 
 
 def unpacked(
@@ -84,18 +85,18 @@ def unpacked(
     if (across := _left_bytes(a.layout, b.layout)) is not None:
         return _bytes_unpacked(s, sizes, a, b, across)
     (m, k, n), deep, into = sizes, a.layout.dtype.values_per_item, _wide(a.layout.dtype)
-    x, unpacks = s.x, "false"
+    x, unpacks = s.x, FALSE
     left = _room(s, 0, into, a.rows, a.cols * deep)
     right = _panels(s, into, b.rows * deep, b.cols)
     if in_place and _are_rows(b.layout):
-        unpacks = x.both(x.compare("sge", m, TALL), x.compare("eq", x.rest(n, PANEL), 0))
-    x.when(x.negated(unpacks), lambda: unpack(s, right, b.access, k, n, across=False))
+        unpacks = x.compare("sge", m, TALL) & x.compare("eq", x.rest(n, PANEL), 0)
+    x.when(~unpacks, lambda: unpack(s, right, b.access, k, n, across=False))
     stays = in_place and a.layout.dtype is F32 and (_are_rows(a.layout) or has_runs(a.layout, k))
     if stays:
         left = a.access
     else:
         unpack(s, left, a.access, m, k)
-    return Factors(left, right, "", 0, None if unpacks == "false" else b.access, unpacks)
+    return Factors(left, right, "", 0, None if unpacks.is_false else b.access, unpacks)
 
 
 def _are_rows(g: Strided) -> bool:

@@ -37,6 +37,7 @@ from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.copies import Copier, Work
 from pto.run.jit.emit.tile.strided import REST, Mode, Strided, distinct, span
+from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
@@ -48,7 +49,7 @@ class _Outlet:
 
     work: Work | None
     key: str
-    guard: str
+    guard: Condition
 
 
 def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
@@ -57,14 +58,14 @@ def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
     clip, written = _clip(s), s.case.word("sat_mode")
     saturate, keep_nan = (False, False) if written is None else _written(written)
-    guard, scale, slope = "true" if written is not None else _keeps_specials(s), None, None
+    guard, scale, slope = TRUE if written is not None else _keeps_specials(s), None, None
     payload, given = s.operand("pre_quant"), s.operand("pre_relu")
     if family not in (None, *CASTS) and payload is not None:
         scale = channel.scale_of(s, payload, channels)
-        guard = s.x.both(guard, scale.guard)
+        guard = guard & scale.guard
     if relu in ("vector_relu", "scalar_relu") and given is not None:
         slope = channel.slope_of(s, given, channels)
-        guard = s.x.both(guard, slope.guard)
+        guard = guard & slope.guard
 
     def finish(e: Lanes, col: Val, mask: str | None) -> Finish:
         by = None if scale is None else scale.of(e, col, mask)
@@ -82,7 +83,7 @@ def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
         return finish(values.lanes, col, mask).apply(values, src, dst)  # pyright: ignore
 
     work = None if same else Work(apply, by_column=by_column)
-    return _Outlet(work, key, "true" if same else guard)
+    return _Outlet(work, key, TRUE if same else guard)
 
 
 def _constant(word: Lowered | None) -> Any:
@@ -100,7 +101,7 @@ def _written(word: str) -> tuple[bool, bool]:
     return word != "nosat", word == "sat_preserve_nan"
 
 
-def _keeps_specials(s: OpContext) -> str:
+def _keeps_specials(s: OpContext) -> Condition:
     """True if CTRL has its initial value."""
     one, other = 1 << registers.KEEP_SPECIALS, 1 << registers.KEEP_NAN
     return s.x.compare("eq", s.control(one | other), one)
@@ -133,12 +134,12 @@ def _owned(s: OpContext, sub: int | None) -> PointerDesc:
     return PointerDesc((owner(s, place.memory, space, sub), place.address), place.elem)
 
 
-def _parts(s: OpContext, m: Val, n: Val) -> tuple[list[_Part], str]:
+def _parts(s: OpContext, m: Val, n: Val) -> tuple[list[_Part], Condition]:
     """The whole tile, or a half for each sub-block; and the condition."""
     x, mode, subs = s.x, s.case.word("dst_mode"), (0, 1)
     if mode in (None, "single"):
         sub = 0 if mode is None else _constant(s.operand("sub_blockid"))
-        return [_Part(_owned(s, sub), m, n)], "true"
+        return [_Part(_owned(s, sub), m, n)], TRUE
     places = [_owned(s, sub) for sub in subs]
     if mode == "split_m":
         half = x.over(m, 2)
@@ -158,12 +159,12 @@ def _combined(s: OpContext, dst: DType) -> Callable[[Any, Any], Any] | None:
 
 @emits(fixpipe.MTE_L0C)
 def _mte_l0c(s: OpContext) -> Sequence[Lowered]:
-    x, made = s.x, _Move(s)
+    made = _Move(s)
     guard = made.in_range()
     writers: list[Callable[[], None]] = []
     for part in made.parts:
         possible, write = made.writer(part)
-        guard = x.both(guard, possible)
+        guard = guard & possible
         writers.append(write)
 
     def run() -> None:
@@ -195,11 +196,11 @@ class _Move:
         self.steps = [x.mul(each, row) for each in (self.step, self.pitch, self.src_step)]
         self.again = x.mul(self.dst_step, self.dst.itemsize)
 
-    def in_range(self) -> str:
+    def in_range(self) -> Condition:
         s, x, m, n, count = self.s, self.s.x, self.m, self.n, self.count
-        guard = x.both(self.halved, self.outlet.guard)
+        guard = self.halved & self.outlet.guard
         if getattr(s.case.type("destination"), "space", None) is Space.GM and not self.combine:
-            guard = x.both(guard, plain_writes(s))
+            guard = guard & plain_writes(s)
         numbers = (self.pitch, self.stride, self.step, self.src_step, self.dst_step)
         small = below(s, SMALL >> 8, m, n, count, *numbers)
         few = x.compare("ule", x.mul(m, n), SMALL)
@@ -207,9 +208,9 @@ class _Move:
         row = FRACTAL_NZ_ROW * self.src.itemsize
         read = span(x, row, (m, x.up(n, FRACTAL_NZ_ROW), count), self.steps)
         inside = s.e.inside(self.source.memory, self.source.address, read)
-        return x.both(guard, small, nonzero(s, m, n, count), few, total, inside)
+        return all_of(guard, small, nonzero(s, m, n, count), few, total, inside)
 
-    def writer(self, part: _Part) -> tuple[str, Callable[[], None]]:
+    def writer(self, part: _Part) -> tuple[Condition, Callable[[], None]]:
         """The condition of writing a part, and a function that emits the write."""
         s, x = self.s, self.s.x
         rows = strided.axis(x.mul(self.step, FRACTAL_NZ_ROW))
@@ -218,7 +219,7 @@ class _Move:
         out, width, counts, strides = _out(s, self.dst, part.rows, part.cols, self.stride)
         repeated = (*counts, self.count), (*strides, self.again)
         written = span(x, width, *repeated)
-        guard = x.both(
+        guard = all_of(
             distinct(x, width, counts, strides),
             s.e.inside(part.place.memory, part.place.address, written),
         )

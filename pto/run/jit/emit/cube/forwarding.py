@@ -29,6 +29,7 @@ from pto.run.jit.emit.registry import touches_no_tile
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import view_accesses
+from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
 
@@ -46,8 +47,8 @@ class ForwardedCopy:
 
     fills: tuple[Operation, ...]
     source: Matrix | Image
-    known: str  # the run-time condition of forwarding; else the tile is filled
-    guard: str = "true"  # else the host runs the products
+    known: Condition  # the run-time condition of forwarding; else the tile is filled
+    guard: Condition = TRUE  # else the host runs the products
 
 
 def fills_factor(op: Operation) -> bool:
@@ -165,7 +166,7 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
     source, known = found
     if load is None:
         return ForwardedCopy((s.op,), source, known)
-    known = s.x.both(known, _is_inside(s, src.valid, at, dst.valid))
+    known = known & _is_inside(s, src.valid, at, dst.valid)
     return ForwardedCopy((*load.fills, s.op), source, known, load.guard)
 
 
@@ -193,25 +194,25 @@ def _rows_of_view(s: OpContext) -> ForwardedCopy | None:
         return None
     s.fault_unless(found.in_range)
     source = Matrix(found.access, *tile.type.shape)
-    return ForwardedCopy((s.op,), source, "true", found.guard)
+    return ForwardedCopy((s.op,), source, TRUE, found.guard)
 
 
 def _is_inside(
     s: OpContext, extents: tuple[Val, Val], at: tuple[Val, Val], size: tuple[Val, Val]
-) -> str:
+) -> Condition:
     x, sides = s.x, [*zip(at, size, extents, strict=True)]
     begins = (x.compare("ule", first, limit) for first, _, limit in sides)
     ends = (x.compare("ule", x.add(first, count), limit) for first, count, limit in sides)
-    return x.both(*begins, *ends)
+    return all_of(*begins, *ends)
 
 
 def _window(
     s: OpContext, whole: Access, at: tuple[Val, Val], dst: TileDesc
-) -> tuple[Matrix, str] | None:
+) -> tuple[Matrix, Condition] | None:
     """A window of a matrix, and the condition that it cuts no box; None if products do not take
     the layout."""
     x, is_left = s.x, dst.type.role is Role.LEFT
-    known = whole.layout.begins_boxes(x, *at) if takes(whole.layout, left=is_left) else "false"
-    if known == "false":
+    known = whole.layout.begins_boxes(x, *at) if takes(whole.layout, left=is_left) else FALSE
+    if known.is_false:
         return None
     return Matrix(whole.at(x, *at), *dst.type.shape), known

@@ -25,6 +25,7 @@ from pto.run.jit.emit.tile.move import fill
 from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.emit.tile.strided import Strided, row_major
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.text import Val, constant
 from pto.run.jit.runtime.values import TileDesc
 
@@ -106,7 +107,7 @@ class Image:
         return first
 
 
-def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str] | None:
+def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, Condition] | None:
     """The matrix that a TIMG2COL would write, and the condition under which products may read it
     instead; None if the matrix has to be written."""
     plane, (matrix, auto) = FeatureMap.of(s.case), matrix_of(s.case)
@@ -124,11 +125,11 @@ def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str] | Non
         return None
     x, table = s.x, Numbers(s.x, s.e.word)
     row, col = (table.number(s.operand(name)).value for name in ("posM", "posK"))
-    begins = x.both(x.compare("ult", row, FAR), x.compare("ult", col, FAR))
+    begins = x.compare("ult", row, FAR) & x.compare("ult", col, FAR)
     s.fault_unless(begins)
     places = (high // steps.stride_h + 1) * (wide // steps.stride_w + 1)
     which, row = x.over(row, places), x.rest(row, places)
-    known = x.both(
+    known = all_of(
         _agrees(table, f"{registers.FMATRIX} {matrix}", *plane),
         _agrees(table, f"{registers.IMG2COL_PADDING} {matrix}", pad),
         x.compare("eq", x.rest(col, deep), 0),
@@ -139,11 +140,11 @@ def image(s: OpContext, src: TileDesc, dst: TileDesc) -> tuple[Image, str] | Non
     group, kind = x.over(col, deep), src.type.dtype
     pointer = x.at(masked.machine_address(s, src), x.mul(which, size))
     found = Image(kind, plane, steps, rows, cols // deep, pad, pointer, row, group)
-    return None if known == "false" or found.nbytes > RIGHT_AT else (found, known)
+    return None if known.is_false or found.nbytes > RIGHT_AT else (found, known)
 
 
-def _agrees(table: Numbers, register: str, *words: int) -> str:
+def _agrees(table: Numbers, register: str, *words: int) -> Condition:
     """True if a register holds these words, or is not set."""
     x, held = table.x, (table.get(register, n).value for n in range(len(words)))
-    same = x.both(*(x.compare("eq", a, b) for a, b in zip(held, words, strict=True)))
-    return x.either(x.negated(table.has(register).name), same)
+    same = all_of(*(x.compare("eq", a, b) for a, b in zip(held, words, strict=True)))
+    return ~table.has(register) | same

@@ -21,7 +21,8 @@ from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.strided import REST, Mode, Strided, distinct, span
 from pto.run.jit.llvm import text
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition, all_of
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Val, certain, unsupported_if
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
@@ -36,25 +37,25 @@ class Loads(Words):
         self, src: PointerAt, dst: PointerAt, kind: DType, shape: cube.Fractals, turned: bool
     ) -> None:
         small = self.fact(shape.small)
-        unsupported_if(kind.is_packed or small.name == "true", "packed channels")
+        unsupported_if(kind.is_packed or small.is_true, "packed channels")
         self.guard = self.guard & ~small
         n, d, groups, inner, outer = (
             self.number(v).value for v in (shape.n, shape.d, shape.groups, shape.inner, shape.outer)
         )
         steps = [self.number(v).value for v in (shape.loop2, shape.loop3, shape.loop4)]
-        s, x, guard, source, target = self.s, self.x, self.guard.name, src.place, dst.place
+        s, x, guard, source, target = self.s, self.x, self.guard, src.place, dst.place
         size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
         small = below(s, SMALL >> 6, n, d, groups, inner, outer, *steps)
-        guard = x.both(guard, small, nonzero(s, n, d, groups), multiple(s, inner, size))
-        whole = x.either(x.compare("eq", groups, 1), multiple(s, outer, size))
-        guard = x.both(guard, whole, _not_too_many(s, groups, n, d))
+        guard = all_of(guard, small, nonzero(s, n, d, groups), multiple(s, inner, size))
+        whole = x.compare("eq", groups, 1) | multiple(s, outer, size)
+        guard = guard & whole & _not_too_many(s, groups, n, d)
         lines, line = (d, x.mul(n, size)) if turned else (n, x.mul(d, size))
         strips = x.up(d, wide)
         down, across, apart = (x.mul(step, C0_SIZE_BYTE) for step in steps)
         read = span(x, line, (lines, groups), (inner, outer))
         counts, strides = (n, strips, groups), (down, across, apart)
         written = span(x, C0_SIZE_BYTE, counts, strides)
-        guard = x.both(
+        guard = all_of(
             guard,
             distinct(x, C0_SIZE_BYTE, counts, strides),
             s.e.inside(source.memory, source.address, read),
@@ -85,7 +86,7 @@ class Loads(Words):
     ) -> None:
         """Strips of C0 columns, in the source and transposed."""
         unsupported_if(kind.is_packed, "packed elements")
-        s, x, wide = self.s, self.x, C0_SIZE_BYTE // kind.itemsize
+        s, wide = self.s, C0_SIZE_BYTE // kind.itemsize
         strips, down = self.number(at.cols), self.number(at.rows) * FRACTAL_NZ_ROW
         pitches = [self.number(n) * CUBE_BLOCK_SIZE for n in (at.src_stride, at.dst_stride)]
         width, lines = strips * (wide * C0_SIZE_BYTE), down // wide
@@ -97,7 +98,7 @@ class Loads(Words):
         ):
             reach = (count - 1) * pitch + nbytes
             inside = s.e.inside(place.memory, place.address.value, reach.value)
-            guard = guard & Fact(x, inside)
+            guard = guard & inside
 
         def run() -> None:
             across = [(pitch // kind.itemsize).value for pitch in pitches]
@@ -108,7 +109,7 @@ class Loads(Words):
             to = Access(other, s.pointer(dst.memory, dst.address.value))
             tile_moves.transfer(s, (strips * wide).value, down.value, to, from_)
 
-        masked.guarded(s, guard.name, run, "a number is out of range")
+        masked.guarded(s, guard, run, "a number is out of range")
 
     def widened(
         self,
@@ -131,7 +132,7 @@ class Loads(Words):
 
     def parameters(self, pointer: PointerAt) -> PointerAt:
         place, guard = segment(self.s, pointer.place)
-        self.guard = self.guard & Fact(self.x, guard)
+        self.guard = self.guard & guard
         return PointerAt(place.memory, Number(self.x, place.address), place.elem, None)
 
     def scales_at(self, tile: PointerAt) -> PointerAt:
@@ -141,14 +142,14 @@ class Loads(Words):
     def filled(
         self, dst: PointerAt, value: Any, size: int, times: Any, blocks: Any, gap: Any
     ) -> None:
-        s, x, guard = self.s, self.x, self.guard.name
+        s, x, guard = self.s, self.x, self.guard
         word, times, blocks, gap = (self.number(n).value for n in (value, times, blocks, gap))
         small = below(s, SMALL >> 6, dst.address.value, times, blocks, gap)
         step = x.mul(x.add(blocks, gap), BLOCK_BYTE_SIZE)
         nbytes = x.add(x.mul(x.sub(times, 1), step), x.mul(blocks, BLOCK_BYTE_SIZE))
         none = x.compare("eq", x.mul(times, blocks), 0)
         inside = s.e.inside(dst.memory, dst.address.value, nbytes)
-        guard = x.both(guard, small, x.either(none, inside))
+        guard = guard & small & (none | inside)
 
         def fill() -> None:
             kind, item = _UNSIGNED[size], x.new(f"trunc i64 {word} to i{8 * size}")
@@ -159,13 +160,13 @@ class Loads(Words):
         masked.guarded(s, guard, fill, "a number is out of range, or not aligned")
 
 
-def _not_too_many(s: OpContext, groups: Val, n: Val, d: Val) -> str:
+def _not_too_many(s: OpContext, groups: Val, n: Val, d: Val) -> Condition:
     """True if the bytes of a move can be counted in 64 bits."""
     x = s.x
     some = x.mul(groups, n)
     guard = x.compare("ult", some, SMALL)
     moved = x.mul(some, x.add(d, C0_SIZE_BYTE))
-    return x.both(guard, x.compare("ule", moved, MOST_BYTES))
+    return guard & x.compare("ule", moved, MOST_BYTES)
 
 
 def _slots(values: Any, kind: DType, widen: bool) -> Any:
@@ -184,7 +185,7 @@ def _scales_beside(s: OpContext, space: Space | None, target: PointerDesc) -> Po
     return PointerDesc((SPACE_NUMBERS[where], address), None)
 
 
-def segment(s: OpContext, place: PointerDesc) -> tuple[PointerDesc, str]:
+def segment(s: OpContext, place: PointerDesc) -> tuple[PointerDesc, Condition]:
     """The memory of a fixpipe address, and the condition for it. The reference engine handles
     slopes at an address that is not constant, and checked runs."""
     address = place.address
@@ -193,7 +194,7 @@ def segment(s: OpContext, place: PointerDesc) -> tuple[PointerDesc, str]:
     needs, size = s.e.unit.needs, s.case.profile.buffers[Space.FIXPIPE.value]
     needs.read_unwritten.add(context.SLOPES)
     needs.spans.add((context.SLOPES, 0, size))
-    return PointerDesc((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), "true"
+    return PointerDesc((context.SLOPES, address & (cube.SEGMENT - 1)), place.elem), TRUE
 
 
 WORDS[cube.Into] = WORDS[operands.OperandLoads] = emits_in(Loads)

@@ -22,6 +22,7 @@ from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
@@ -40,12 +41,16 @@ def _raw(s: OpContext) -> Sequence[Lowered]:
     m, k, n = (word >> shift & 0xFFF for shift in (0, 12, 24))
     start = "" if word >> 63 & 1 else "bias" if word >> 62 & 1 else "acc"
     single = element(s.case, "lhs") is F32
-    plain = s.x.compare("eq", s.control(1 << registers.TF32), 0) if single else "true"
+    plain = s.x.compare("eq", s.control(1 << registers.TF32), 0) if single else TRUE
     return _product(s, (m, k, n), bool(word >> 61 & 1), start, plain)
 
 
 def _product(
-    s: OpContext, sizes: tuple[Val, Val, Val], as_matrix: bool, start_at: str, guard: str = "true"
+    s: OpContext,
+    sizes: tuple[Val, Val, Val],
+    as_matrix: bool,
+    start_at: str,
+    guard: Condition = TRUE,
 ) -> Sequence[Lowered]:
     """dst = lhs x rhs, plus what is there (`acc`) or the bias."""
     m, k, n = (_size(each) for each in sizes)
@@ -56,7 +61,7 @@ def _product(
     kind_of(*kinds)
     left = _row(kinds[0]) if is_row else _strips(kinds[0], m)
     right, out = _strips(kinds[1], n), _strips(kinds[2], m, FRACTAL_NZ_ROW)
-    fits = s.x.both(
+    fits = all_of(
         s.e.inside(a.memory, a.address, _reach(left, m, k)),
         s.e.inside(b.memory, b.address, _reach(right, n, k)),
         s.e.inside(dst.memory, dst.address, _reach(out, m, n)),
@@ -64,7 +69,7 @@ def _product(
     start, biased = None, start_at == "bias"
     if biased:
         table = s.need(PointerDesc, "bias")
-        fits = s.x.both(fits, s.e.inside(table.memory, table.address, n * 4))
+        fits = fits & s.e.inside(table.memory, table.address, n * 4)
         row = Access(strided.row_major(kinds[2], n), s.pointer(table.memory, table.address))
         start = Matrix(row, 1, n)
     s.fault_unless(fits)
@@ -88,7 +93,7 @@ def _product(
             away = tf32 == "round_away"
             change = f"tf32 {away}", partial(rounded_to_tf32, away=away)
             changed(s, known, factors, change, change)
-        exact = "true" if scales is None else scaled(s, known, factors, scales)
+        exact = TRUE if scales is None else scaled(s, known, factors, scales)
         masked.guarded(
             s,
             exact,

@@ -19,6 +19,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.strided import Strided, boxed_layout, row_major
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
@@ -54,7 +55,7 @@ def fragments(rows: int, depth: int) -> tuple[Strided, int, int]:
 
 def scaled(
     s: OpContext, sizes: tuple[Val, Val, Val], factors: Factors, scales: tuple[Matrix, Matrix]
-) -> str:
+) -> Condition:
     """Multiply both operands by their scales in place; returns True if that was exact."""
     x, (m, k, n) = s.x, sizes
     groups = x.up(k, MX_BLOCK_SIZE)

@@ -15,6 +15,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import Emit
 from pto.run.jit.emit.tile import numbers
 from pto.run.jit.emit.tile.numbers import Numbers, bit
+from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, known_condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text, Val, certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, ViewDesc
@@ -25,39 +26,39 @@ def wide(s: OpContext, native: Lowered) -> Val:
     return numbers.wide(s.x, certain(native, ScalarValue))
 
 
-def near(x: Text, count: Val, far: int = FAR) -> str:
+def near(x: Text, count: Val, far: int = FAR) -> Condition:
     """True if a number is small enough that arithmetic with it cannot wrap."""
     return x.compare("ult", x.add(count, far), 2 * far)
 
 
-def inside(s: OpContext, view: ViewDesc) -> str:
+def inside(s: OpContext, view: ViewDesc) -> Condition:
     """True if all elements of a view lie inside its memory; tested at each use."""
-    x, empty = s.x, "false"
-    nbytes, whole = view.dtype.itemsize, "true"
+    x, empty = s.x, FALSE
+    nbytes, whole = view.dtype.itemsize, TRUE
     for size, step in zip(view.shape, view.strides, strict=True):
-        empty = x.either(empty, x.compare("eq", size, 0))
+        empty = empty | x.compare("eq", size, 0)
         for op, factor in (("mul", x.sub(size, 1)), ("mul", view.dtype.itemsize)):
             step, kept = _exact(s, op, step, factor)
-            whole = x.both(whole, kept)
+            whole = whole & kept
         nbytes, kept = _exact(s, "add", nbytes, step)
-        whole = x.both(whole, kept)
-    whole = x.both(whole, x.compare("sge", nbytes, 0))
-    return x.either(empty, x.both(whole, s.e.inside(view.memory, view.address, nbytes)))
+        whole = whole & kept
+    whole = whole & x.compare("sge", nbytes, 0)
+    return empty | (whole & s.e.inside(view.memory, view.address, nbytes))
 
 
-def _exact(s: OpContext, op: str, a: Val, b: Val) -> tuple[Val, str]:
+def _exact(s: OpContext, op: str, a: Val, b: Val) -> tuple[Val, Condition]:
     """A sum or product, and whether it fits into 64 bits."""
     if isinstance(a, int) and isinstance(b, int):
         found = a * b if op == "mul" else a + b
-        return found, "true" if abs(found) < 1 << 63 else "false"
+        return found, known_condition(abs(found) < 1 << 63)
     if (op, b) in (("mul", 1), ("add", 0)):
-        return a, "true"
+        return a, TRUE
     if op == "mul" and 0 in (a, b):
-        return 0, "true"
+        return 0, TRUE
     s.e.unit.declare(f"declare {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64, i64)")
     pair = s.x.new(f"call {{i64, i1}} @llvm.s{op}.with.overflow.i64(i64 {a}, i64 {b})")
     over = s.x.new(f"extractvalue {{i64, i1}} {pair}, 1")
-    return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), s.x.new(f"xor i1 {over}, true")
+    return s.x.new(f"extractvalue {{i64, i1}} {pair}, 0"), ~s.x.bit(over)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ class Guarded(Numbers):
         """Leave the instruction to the reference engine unless a fact holds. Nothing has been
         written yet."""
         x, condition = self.s.x, bit(fact)
-        unsupported_if(condition == "false", why)
-        if condition != "true":
+        unsupported_if(condition.is_false, why)
+        if not condition.is_true:
             self._slow, self._why = self._slow or x.fresh("slow"), self._why or why
             go = x.fresh("go")
             x.branch(condition, go, self._slow)

@@ -22,7 +22,8 @@ from pto.run.jit.emit.handle.view import Guarded, PointerAt, emits_in, inside, n
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import strided
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition, all_of
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import (
     I64,
     Text,
@@ -101,15 +102,14 @@ class Words(Guarded):
         found = self.number(number).known
         return expect(found, int, "a handle whose type is known only when it runs")
 
-    def below(self, number: Any, limit: int) -> Fact:
-        return Fact(self.x, self.x.compare("ult", self.number(number).value, limit))
+    def below(self, number: Any, limit: int) -> Condition:
+        return self.x.compare("ult", self.number(number).value, limit)
 
-    def spans(self, first: Any, size: Any, step: Any, limit: Any) -> Fact:
+    def spans(self, first: Any, size: Any, step: Any, limit: Any) -> Condition:
         first, size, step, limit = map(self.number, (first, size, step, limit))
         guard = (size == 0) | (first + (size - 1) * step < limit)
         for each in (first, size, step):
-            close = Fact(self.x, near(self.x, each.value))
-            guard = guard & (each >= 0) & close
+            guard = guard & (each >= 0) & near(self.x, each.value)
         return guard
 
     def next_of(self, op: object, numbers: Sequence[Number]) -> Number:
@@ -128,7 +128,7 @@ class Words(Guarded):
         s, x, maker = self.s, self.x, self.s.op.operands[1].maker
         size = expect(pointer.dtype, DType, "a pointer without elements").itemsize
         memory, address = pointer.memory, pointer.address + count * size
-        s.fault_unless(x.both(near(x, count.value), near(x, address.value, FARTHEST)))
+        s.fault_unless(near(x, count.value) & near(x, address.value, FARTHEST))
         if maker is None or maker.control is not Control.CALL or isinstance(memory, int):
             return PointerAt(memory, address, pointer.dtype)
         # a distance that may lead to another rank: which array that is, Python knows
@@ -164,24 +164,24 @@ class Words(Guarded):
         shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
         unusual = layout.sizes or C0_AXIS in layout.col_axes or not layout.is_defined
         unsupported_if(unusual, "a view of an unusual layout")
-        missing, whole, guard = RANK - len(shape), Number(self.x, 1), Fact(self.x, "true")
+        missing, whole, guard = RANK - len(shape), Number(self.x, 1), TRUE
         if missing:
             whole = shape[0] * strides[0]
             for size, step in zip(shape[1:], strides[1:], strict=True):
                 whole = self.greatest(whole, size * step)
         for each in (*shape, *strides):
             guard = guard & (each >= 0)
-        self.s.fault_unless(guard.name)
+        self.s.fault_unless(guard)
         five = (*[Number(self.x, 1)] * missing, *shape)
         return ViewAt(memory, address, dtype, five, (*[whole] * missing, *strides), layout)
 
     def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
-        x, guard, address, skip = self.x, "true", view.address, RANK - len(sizes)
+        x, guard, address, skip = self.x, TRUE, view.address, RANK - len(sizes)
         given = zip(view.shape[skip:], view.strides[skip:], offsets, sizes, strict=True)
         for limit, step, first, count in given:
             first, count = self.number(first), self.number(count)
-            guard = x.both(guard, x.compare("ule", first.value, limit.value))
-            guard = x.both(guard, x.compare("ule", count.value, (limit - first).value))
+            guard = guard & x.compare("ule", first.value, limit.value)
+            guard = guard & x.compare("ule", count.value, (limit - first).value)
             address = address + first * (step * view.dtype.itemsize)
         self.s.fault_unless(guard)
         shape = (*view.shape[:skip], *map(self.number, sizes))
@@ -222,7 +222,7 @@ class Words(Guarded):
         nbytes = type.nbytes if pitch is None else strided.extent(native(made))
         guard = self.s.e.inside(memory, address.value, nbytes)
         aligned = x.compare("eq", x.rest(address.value, align), 0)
-        guard = x.both(guard, self._within(made.get_valid(), type), aligned)
+        guard = guard & self._within(made.get_valid(), type) & aligned
         self.s.fault_unless(guard)
         return made
 
@@ -241,14 +241,14 @@ class Words(Guarded):
             not alike or Compact.NULL not in (type.compact, parent.type.compact),
             "a window of another form",
         )
-        x, guard, skipped = self.x, "true", 0
+        x, guard, skipped = self.x, TRUE, 0
         made = self._made(type, tile.address, region, None)
         box, axes = parent.type.box, (layout.rows, layout.cols)
         sizes = zip(at, type.shape, tile.type.shape, made.get_valid(), box, axes, strict=True)
         for first, size, limit, extent, side, along in sizes:
             ends = x.compare("ule", first, limit - size), x.compare("ule", extent.value, size)
-            guard = x.both(guard, x.compare("sle", size, limit))
-            guard = x.both(guard, *ends, x.compare("eq", x.rest(first, side), 0))
+            guard = guard & x.compare("sle", size, limit)
+            guard = all_of(guard, *ends, x.compare("eq", x.rest(first, side), 0))
             skipped = x.add(skipped, strided.position(x, along, first))
         self.s.fault_unless(guard)
         address = tile.address + Number(x, skipped) * type.itemsize
@@ -267,9 +267,9 @@ class Words(Guarded):
         made = self._made(tile.type, tile.address, (rows, cols), tile.window_pitch)
         self.s.e.bind(self.s.op.operands[0], native(made))
 
-    def _within(self, region: Sequence[Number], type: TileType) -> str:
+    def _within(self, region: Sequence[Number], type: TileType) -> Condition:
         sides = zip(region, type.shape, strict=True)
-        return self.x.both(*(self.x.compare("ule", n.value, limit) for n, limit in sides))
+        return all_of(*(self.x.compare("ule", n.value, limit) for n, limit in sides))
 
     # ---- flags between pipes
 
@@ -302,7 +302,7 @@ class Words(Guarded):
         size = _itemsize(elem.dtype)
         address = (pointer.address + count * size).value
         inside = s.e.inside(pointer.memory, address, size)
-        s.fault_unless(x.both(near(x, count.value), inside))
+        s.fault_unless(near(x, count.value) & inside)
         s.e.log_access(pointer.memory, address, 1, size, 0, writes=writes)
         return s.pointer(pointer.memory, address, logged=True)
 
@@ -327,13 +327,13 @@ class Words(Guarded):
             for index, step in zip(indices, place.strides[skip:], strict=True):
                 offset = offset + index * step
         else:
-            layout, guard = strided.unboxed_layout(native(place)), "true"
+            layout, guard = strided.unboxed_layout(native(place)), TRUE
             kind, column = layout.dtype, indices[-1] if indices else 0
             (down,), (across,) = layout.rows, layout.cols
             offset = row_of(limits, indices) * down.stride + self.number(column) * across.stride
         size = _itemsize(kind)
         for index, limit in zip(indices, limits, strict=True):
-            guard = x.both(guard, x.compare("ult", index.value, self.number(limit).value))
+            guard = guard & x.compare("ult", index.value, self.number(limit).value)
         address = (place.address + offset * size).value
         if isinstance(place, ViewAt):
             s.e.log_access(place.memory, address, 1, size, 0, writes=writes)

@@ -19,6 +19,7 @@ from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.strided import Mode, Strided, distinct, span
+from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.text import Val, expect
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
@@ -42,29 +43,29 @@ def words(s: OpContext, *names: str) -> list[Val]:
 # ---- what must hold
 
 
-def below(s: OpContext, limit: int, *numbers: Val) -> str:
+def below(s: OpContext, limit: int, *numbers: Val) -> Condition:
     """True if no number is negative, or the limit or more."""
-    return s.x.both(*(s.x.compare("ult", n, limit) for n in numbers))
+    return all_of(*(s.x.compare("ult", n, limit) for n in numbers))
 
 
-def nonzero(s: OpContext, *numbers: Val) -> str:
-    return s.x.both(*(s.x.compare("ne", n, 0) for n in numbers))
+def nonzero(s: OpContext, *numbers: Val) -> Condition:
+    return all_of(*(s.x.compare("ne", n, 0) for n in numbers))
 
 
-def in_range(s: OpContext, width: Val, loops: Sequence[Loop]) -> str:
+def in_range(s: OpContext, width: Val, loops: Sequence[Loop]) -> Condition:
     """True if no number is negative, and the number of bytes is neither 0 nor too large."""
     counts = (1, *(p.count for p in loops))
     *_, last = totals = [*accumulate(counts, s.x.mul, initial=width)][1:]
     few = (s.x.compare("ule", total, burst.MOST_BYTES) for total in totals)
     numbers = (n for p in loops for n in (p.count, p.source, p.destination))
-    return s.x.both(below(s, SMALL, width, *numbers), *few, nonzero(s, last))
+    return all_of(below(s, SMALL, width, *numbers), *few, nonzero(s, last))
 
 
-def multiple(s: OpContext, value: Val, step: int) -> str:
+def multiple(s: OpContext, value: Val, step: int) -> Condition:
     return s.x.compare("eq", s.x.rest(value, step), 0)
 
 
-def plain_writes(s: OpContext) -> str:
+def plain_writes(s: OpContext) -> Condition:
     """True if CTRL selects no combining of writes."""
     return s.x.compare("eq", s.control(7 << registers.ATOMIC_TYPE), 0)
 
@@ -95,22 +96,22 @@ _UNLESS = "CTRL combines what is written, bursts overlap, or a number is out of 
 
 
 def move_bursts(
-    s: OpContext, move: Transfer, guard: str, *, pads: Callable[..., None] | None = None
+    s: OpContext, move: Transfer, guard: Condition, *, pads: Callable[..., None] | None = None
 ) -> None:
     """Copy rows of bytes if all conditions hold; else run the reference step."""
     x, (reads, writes) = s.x, move.steps
     long = x.add(move.width, move.wider)
-    guard = x.both(guard, in_range(s, long, move.loops))
+    guard = guard & in_range(s, long, move.loops)
     ends = []
     for place, width, steps in ((move.source, move.width, reads), (move.target, long, writes)):
         reach = span(x, width, move.counts, steps)
-        guard = x.both(guard, s.e.inside(place.memory, place.address, reach))
+        guard = guard & s.e.inside(place.memory, place.address, reach)
         ends.append(reach)
     order = distinct(x, long, move.counts, writes)
     if pads is None:  # one by one, as they come: the later one wins
         many = reduce(x.mul, move.counts)
-        order = x.either(order, x.compare("ule", many, burst.MOST_OVERLAPPING))
-    guard = x.both(guard, order, masked.disjoint(s, move.source, ends[0], move.target, ends[1]))
+        order = order | x.compare("ule", many, burst.MOST_OVERLAPPING)
+    guard = guard & order & masked.disjoint(s, move.source, ends[0], move.target, ends[1])
 
     def run() -> None:
         pointers = [

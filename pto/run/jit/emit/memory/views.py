@@ -8,7 +8,8 @@ from typing import Any
 
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
-from pto.run.jit.llvm.index import Fact, Index, Number
+from pto.run.jit.llvm.condition import Condition, known_condition
+from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.text import UnsupportedLowering, Val
 from pto.run.jit.runtime.context import RECORDS_SUMS
@@ -74,26 +75,26 @@ class Views(Elements):
         else:
             self.x.loop(size.value, 1, line)
 
-    def _once(self, view: ViewRef) -> Fact:
+    def _once(self, view: ViewRef) -> Condition:
         """True if no two elements share bytes."""
         axes = ([n.value for n in reversed(numbers)] for numbers in (view.shape, view.strides))
-        return Fact(self.x, strided.distinct(self.x, 1, *axes))
+        return strided.distinct(self.x, 1, *axes)
 
-    def numbered(self, view: ViewRef) -> Fact:
-        guard, reach = Fact(self.x, str(view.view.layout.name == "ND").lower()), Number(self.x, 1)
+    def numbered(self, view: ViewRef) -> Condition:
+        guard, reach = known_condition(view.view.layout.name == "ND"), Number(self.x, 1)
         for size, step in reversed(list(zip(view.shape, view.strides, strict=True))):
             guard = guard & ((size == 1) | (step == reach))
             reach = reach * size
         return guard
 
-    def _same(self, a: ViewRef, b: ViewRef) -> Fact:
-        found = Fact(self.x, self.x.compare("eq", a.pointer, b.pointer, "ptr"))
+    def _same(self, a: ViewRef, b: ViewRef) -> Condition:
+        found = self.x.compare("eq", a.pointer, b.pointer, "ptr")
         for one, other in zip(a.strides, b.strides, strict=True):
             found = found & (one == other)
         return found
 
-    def _separate_views(self, a: ViewRef, b: ViewRef) -> Fact:
-        return Fact(self.x, self.x.disjoint(*self._span(a), *self._span(b)))
+    def _separate_views(self, a: ViewRef, b: ViewRef) -> Condition:
+        return self.x.disjoint(*self._span(a), *self._span(b))
 
     def _span(self, view: ViewRef) -> tuple[Val, Val]:
         """The start of a view, and the bytes it spans."""
@@ -102,8 +103,7 @@ class Views(Elements):
         return begin, self.x.mul(strided.span(self.x, 1, *axes), view.dtype.itemsize)
 
     def add_to(self, dst: ViewRef, src: ViewRef, add: Callable[[Any, Any], Any]) -> None:
-        told = self.x.compare("ne", self.context(RECORDS_SUMS), "null", "ptr")
-        self.leave_unless(~Fact(self.x, told))
+        self.leave_unless(~self.x.compare("ne", self.context(RECORDS_SUMS), "null", "ptr"))
         self.assign(dst, [dst, src], add)
 
     def rows(self, view: ViewRef, first: Any, count: Any) -> ViewRef:

@@ -24,7 +24,8 @@ from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import UnsupportedLowering, Val, is_integer, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 
@@ -36,28 +37,26 @@ class Words(Guarded):
 
     def __init__(self, s: OpContext) -> None:
         super().__init__(s)
-        self.guard = Fact(s.x, "true")  # what is required so far
+        self.guard = TRUE  # what is required so far
 
     # ---- numbers
 
     def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
         self.guard = self.guard & self.fact(fact)
 
-    def fact(self, fact: Any) -> Fact:
-        return Fact(self.x, bit(fact))
+    def fact(self, fact: Any) -> Condition:
+        return bit(fact)
 
     def known(self, flag: Any) -> bool:
-        name = self.fact(flag).name
-        unsupported_if(
-            name not in ("true", "false"), "a conversion that is known only when it runs"
-        )
-        return name == "true"
+        found = self.fact(flag)
+        unsupported_if(not found.is_known, "a conversion that is known only when it runs")
+        return found.is_true
 
     def when(
         self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
         """A branch without a lowering is a host fallback, when it is taken."""
-        x, guard, is_known = self.x, self.guard, self.fact(fact).name in ("true", "false")
+        x, guard, is_known = self.x, self.guard, self.fact(fact).is_known
 
         def way(run: Callable[[], None]) -> None:
             self.guard = guard
@@ -74,7 +73,7 @@ class Words(Guarded):
 
     def counts(self, what: str, *numbers: Any, least: int = 0) -> None:
         for each in map(self.number, numbers):
-            small = Fact(self.x, self.x.compare("ult", each.value, _MOST))
+            small = self.x.compare("ult", each.value, _MOST)
             self.guard = self.guard & small & (each >= least)
 
     def bits(self, value: Any, type: t.Scalar) -> Number:
@@ -117,10 +116,10 @@ class Words(Guarded):
         ]
         width, wider = (self.number(n).value for n in (width, wider))
         transfer = Transfer(src.place, dst.place, width, turns, wider)
-        move_bursts(self.s, transfer, self.guard.name, pads=pads)
+        move_bursts(self.s, transfer, self.guard, pads=pads)
 
     def write(self, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]) -> None:
-        self.guard = self.guard & Fact(self.x, plain_writes(self.s))
+        self.guard = self.guard & plain_writes(self.s)
         self.move(src, dst, width, loops)
 
     def padded(
@@ -135,7 +134,7 @@ class Words(Guarded):
         x, (bits, kind), (left, right) = self.x, pad, map(self.number, beside)
         size, payload = kind.itemsize, self.number(width)
         for each in (left, right):
-            self.guard = self.guard & Fact(x, x.compare("ult", each.value, SMALL))
+            self.guard = self.guard & x.compare("ult", each.value, SMALL)
         for each in (payload, *(self.number(p.destination) for p in loops)):
             self.guard = self.guard & (each % size == 0)
         before, used = left * size, left * size + payload + right * size
@@ -172,7 +171,7 @@ class Words(Guarded):
             return native
         if native.types[0] == "i1":
             flag = native.name
-            return Fact(self.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
+            return Condition(self.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
         return self.number(native) if is_integer(native.types[0]) else native
 
 

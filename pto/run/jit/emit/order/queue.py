@@ -28,7 +28,8 @@ from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.move import beside, transfer
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect
 from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
@@ -115,7 +116,7 @@ _UNLESS = "the slots of the queue have no place that compiled code knows"
 def _known(made: Ring, slow: str) -> None:
     """Continue if compiled code knows the slots of a ring; else Python runs the instruction."""
     x, go = made.s.x, made.s.x.fresh("known")
-    x.branch(made.is_plain.name, go, slow)
+    x.branch(made.is_plain, go, slow)
     x.label(go)
 
 
@@ -142,10 +143,9 @@ def _push(s: OpContext) -> Sequence[Lowered]:
         _known(made, slow)
         number = made.count(ring.TAKEN, made.me)
         usual, *others = (
-            x.both(way.ready(s, tile.valid[1]) if way else "true", fits(number))
-            for way, fits, _ in ways
+            (way.ready(s, tile.valid[1]) if way else TRUE) & fits(number) for way, fits, _ in ways
         )
-        usual = x.both(how.has_usual(s), usual)
+        usual = how.has_usual(s) & usual
 
         def take() -> None:
             region, whole = made.region(number), _valid(s, tile)
@@ -153,12 +153,12 @@ def _push(s: OpContext) -> Sequence[Lowered]:
                 whole = queue.whole_of(made.split, made.me, *whole)
             words = (n.value for n in whole)
             x.when(_tells_region(made, whole), lambda: _store_two(x, region, *words))
-            is_usual = how.has_usual(s) if how.twice else "true"
+            is_usual = how.has_usual(s) if how.twice else TRUE
             x.when(is_usual, lambda: ways[0][2](number), lambda: ways[-1][2](number))
             made.add(ring.TAKEN)
             made.add(ring.PUSHED)
 
-        guard = x.either(usual, others[0]) if others else usual
+        guard = usual | others[0] if others else usual
         return guard, lambda: made.has_room(number), take
 
     coroutine.until(s, begin, _UNLESS)
@@ -170,13 +170,13 @@ def _valid(s: OpContext, tile: TileDesc) -> Sequence[Any]:
     return [Number(s.x, n) for n in tile.valid]
 
 
-def _tells_region(made: Ring, whole: Sequence[Any]) -> str:
+def _tells_region(made: Ring, whole: Sequence[Any]) -> Condition:
     """True if this agent stores the region of the tile: of two sub-blocks that push one tile, the
     second may have none of it."""
     if made.way == ring.TO_VECTOR or made.split != ring.WHOLE:
-        return "true"
+        return TRUE
     some = (whole[0] != 0) & (whole[1] != 0)
-    return ((made.me == 0) | some).name
+    return (made.me == 0) | some
 
 
 def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
@@ -184,7 +184,9 @@ def _store_two(x: Text, place: str, first: Val, second: Val) -> None:
     x.store(I64, second, x.at(place, 8), 8)
 
 
-Way = tuple[Callable[[Number], str], Callable[[Number], None]]  # does an entry fit; putting it
+Way = tuple[
+    Callable[[Number], Condition], Callable[[Number], None]
+]  # does an entry fit; putting it
 
 
 def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
@@ -202,7 +204,7 @@ def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) 
         else:
             how.send(s, tile, slot)
 
-    return lambda number: matrix(number).fits.name, put
+    return lambda number: matrix(number).fits, put
 
 
 def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
@@ -214,9 +216,9 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -
     apart = _in_boxes(s.x, made, type.box if to_vector else slot.box, half)
     has = s.case.profile.buffers["ub" if to_vector else "l1"]
 
-    def fits(number: Number) -> str:
-        inside = Fact(s.x, s.x.compare("ule", made.slot(number).value, has - slot.nbytes))
-        return (apart & inside & (made.size >= slot.nbytes)).name
+    def fits(number: Number) -> Condition:
+        inside = s.x.compare("ule", made.slot(number).value, has - slot.nbytes)
+        return apart & inside & (made.size >= slot.nbytes)
 
     def put(number: Number) -> None:
         if to_vector:
@@ -227,9 +229,9 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -
     return fits, put
 
 
-def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Any]) -> Fact:
+def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Any]) -> Condition:
     """True if the second half starts at a box, or lies inside one."""
-    guard = Fact(x, "true")
+    guard = TRUE
     for first, many, side in zip(queue.part(made.split, 1, *half), half, box, strict=True):
         into = Number(x, 0) + first % side
         guard = guard & ((into == 0) | (into + many <= side))
@@ -315,7 +317,7 @@ def _out_of_global(s: OpContext, made: Ring, number: Number, tile: TileDesc) -> 
     split = made.split if made.way == ring.TO_VECTOR else ring.WHOLE
     rows, cols = _valid(s, tile)
     source, target = made.matrix(number, split, tile.type.dtype, rows, cols), tile_access(s, tile)
-    s.fault_unless((source.fits | (rows == 0) | (cols == 0)).name)
+    s.fault_unless(source.fits | (rows == 0) | (cols == 0))
     transfer(s, *tile.valid, target, made.side(source))
     beside(s, tile, target)
 

@@ -11,7 +11,8 @@ from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, unsupported_if
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 
@@ -29,7 +30,7 @@ class Matrix:
     kind: DType
     start: Number  # bytes from the first slot
     pitch: Number  # elements
-    fits: Fact  # into the slot, and into memory
+    fits: Condition  # into the slot, and into memory
 
 
 class Ring:
@@ -52,7 +53,7 @@ class Ring:
         )
         self.in_global = s.case.profile.sync.queue_slots == "gm"
         kind = kind if out else kind & PLACE
-        self.is_plain: Fact = kind == (GLOBAL if self.in_global else LOCAL) | epilogue
+        self.is_plain: Condition = kind == (GLOBAL if self.in_global else LOCAL) | epilogue
         self.first = x.new(f"inttoptr i64 {first.value} to ptr")
         own = x.load(I64, x.at("%ctx", 8 * SUB), 8) if side == "vector" else 0
         self.me = Number(x, own)
@@ -99,24 +100,24 @@ class Ring:
         layout = strided.row_major(matrix.kind, matrix.pitch.value)
         return Access(layout, self.s.x.at(self.first, matrix.start.value))
 
-    def has_room(self, number: Number) -> str:
+    def has_room(self, number: Number) -> Condition:
         """True if a slot is free for the next push."""
         x, agents = self.s.x, self.vectors if self.way == ring.TO_VECTOR else range(1)
-        few: Fact = self.slots <= 2
+        few: Condition = self.slots <= 2
         half = (self.slots >> 1).value
-        period = Number(x, x.new(f"select i1 {few.name}, i64 {self.slots.value}, i64 {half}"))
+        period = Number(x, x.new(f"select i1 {few}, i64 {self.slots.value}, i64 {half}"))
         told = number - self.turn(number, period) - self.slots + period
-        guard = Fact(x, "true")
+        guard = TRUE
         for agent in agents:
             guard = guard & (self.count(ring.FREED, agent) >= told)
-        return ((number < self.slots) | guard).name
+        return (number < self.slots) | guard
 
-    def has_entry(self, number: Number) -> str:
+    def has_entry(self, number: Number) -> Condition:
         """True if an entry is available for the next pop."""
-        guard = Fact(self.s.x, "true")
+        guard = TRUE
         producers = range(1) if self.way == ring.TO_VECTOR else self.vectors
         if self.way == ring.TO_VECTOR:
             guard = self.me < len(self.vectors)
         for agent in producers:
             guard = guard & (self.count(ring.PUSHED, agent) > number)
-        return guard.name
+        return guard

@@ -34,6 +34,7 @@ from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
 from pto.run.jit.runtime.context import epilogue_bits
@@ -94,17 +95,17 @@ class Leaving:
     register: str = ""  # the register of the scale; empty: none
     form: Form = _WORD
 
-    def ready(self, s: OpContext, cols: Val) -> str:
+    def ready(self, s: OpContext, cols: Val) -> Condition:
         """True if scales of this form are set, for enough columns."""
         x = s.x
         if not self.register:
-            return "true"
+            return TRUE
         form, count = (s.register(self.register, n) for n in (_FORM, _COUNT))
         guard = x.compare("eq", form, self.form.number)
         if self.form.element is None:
             return guard
-        guard = x.both(guard, x.compare("sle", cols, count))
-        return x.both(guard, x.compare("sgt", cols, 1))  # the word of a single column is whole
+        guard = guard & x.compare("sle", cols, count)
+        return guard & x.compare("sgt", cols, 1)  # the word of a single column is whole
 
     def send(self, s: OpContext, tile: TileDesc, dst: Access) -> None:
         """Convert and store elements in a slot, row by row or column by column."""
@@ -197,10 +198,10 @@ class Leave:
         """True if both conversions are compiled."""
         return self.next is not None
 
-    def has_usual(self, s: OpContext) -> str:
+    def has_usual(self, s: OpContext) -> Condition:
         """True if no scale is set for this push alone."""
         if not self.asks:
-            return "true"
+            return TRUE
         return s.x.compare("eq", s.register(registers.TILE_QUANT, _FORM), 0)
 
 

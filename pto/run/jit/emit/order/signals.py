@@ -17,7 +17,8 @@ from pto.run.jit.emit.handle.view import emits_in, inside
 from pto.run.jit.emit.handle.words import ViewAt, Words, native
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.registry import CHEAP, WORDS
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I32, I64, certain
 from pto.run.jit.runtime.context import ARRIVALS, RECORDS_SUMS, SIGNALS
 from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
@@ -34,14 +35,14 @@ class SignalWords(Words):
 
     def until(
         self,
-        met: Callable[[], Fact],
+        met: Callable[[], Condition],
         take: Callable[[], None],
         reason: object,
         *,
         polls: bool = False,
     ) -> None:
         naps = not (polls and _may_meet(self.s))
-        coroutine.until(self.s, lambda _: ("true", lambda: met().name, take), naps=naps)
+        coroutine.until(self.s, lambda _: (TRUE, met, take), naps=naps)
 
     def _at(self, place: str) -> Number:
         return Number(self.x, self.x.load(I64, place, 8))
@@ -54,7 +55,7 @@ class SignalWords(Words):
 
     # ---- signals of one core
 
-    def has_signal(self, number: Number) -> Fact:
+    def has_signal(self, number: Number) -> Condition:
         offset = self.s.case.profile.sync.second_vector_id_offset
         return self.below(number, 2 * offset if offset else SIGNAL_IDS // 2)
 
@@ -85,14 +86,14 @@ class SignalWords(Words):
 
     def words(self, signal: Any, type: object) -> ViewAt:
         view = certain(signal, ViewAt)
-        aligned = (view.address % view.dtype.itemsize == 0).name
-        self.s.fault_unless(self.x.both(aligned, inside(self.s, native(view))))
+        aligned = view.address % view.dtype.itemsize == 0
+        self.s.fault_unless(aligned & inside(self.s, native(view)))
         return view
 
     def _first(self, view: ViewAt) -> str:
         return self.s.pointer(view.memory, view.address.value)
 
-    def every(self, view: ViewAt, holds: Callable[[Number], Fact]) -> Fact:
+    def every(self, view: ViewAt, holds: Callable[[Number], Condition]) -> Condition:
         x, first, found = self.x, self._first(view), self.x.stack("i1")
         x.store("i1", "true", found)
         pairs = zip(view.shape, view.strides, strict=True)
@@ -105,17 +106,17 @@ class SignalWords(Words):
                 return
             word = x.load(I32, x.at(first, (at * 4).value), 4)
             guard = holds(Number(x, x.new(f"sext i32 {word} to i64")))
-            x.store("i1", x.both(x.load("i1", found), guard.name), found)
+            x.store("i1", str(x.bit(x.load("i1", found)) & guard), found)
 
         nested(axes, Number(x, 0))
-        return Fact(x, x.load("i1", found))
+        return x.bit(x.load("i1", found))
 
     def notify(self, view: ViewAt, value: Number, *, adds: bool) -> None:
         x, first = self.x, self._first(view)
         word = x.new(f"trunc i64 {value.value} to i32")
         if adds:
             plain = x.compare("eq", self.context(RECORDS_SUMS), "null", "ptr")
-            self.leave_unless(Fact(x, plain), "another rank is told of the sum")
+            self.leave_unless(plain, "another rank is told of the sum")
             word = x.new(f"add i32 {x.load(I32, first, 4)}, {word}")
         x.store(I32, word, first, 4)
 

@@ -29,7 +29,7 @@ def emit_lane(s: OpContext) -> Sequence[Lowered]:
     spot = lanes.Lanes(s.x, 0)
     given = [spot.symbol(kind_of(w.type), w.name) for w in words]
     if body.needs is not None:
-        s.fault_unless(str(body.needs(*given).name))
+        s.fault_unless(s.x.bit(body.needs(*given).name))
     found = body.function(s.case)(*given)
     several = found if isinstance(found, tuple) else (found,)
     return [_word(spot, v, r.type) for v, r in zip(several, s.op.results, strict=True)]

@@ -13,6 +13,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.registry import STRUCTURES, emitter_of
 from pto.run.jit.llvm import lane_masks as masks
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I32, I64, Val, certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue
 from pto.run.reference.code import located
@@ -114,8 +115,8 @@ def _repeat(
     iterations, any other one after each."""
     x = e.text
 
-    def more(state: list[str]) -> str:
-        return x.new(f"icmp ne {kind} {state[0]}, 0")
+    def more(state: list[str]) -> Condition:
+        return x.compare("ne", state[0], 0, kind)
 
     def once(state: list[str]) -> list[Val]:
         left, *values = state
@@ -196,12 +197,12 @@ def _while(e: Emitter, op: Operation) -> None:
     _require_loose(e, [*op.operands, *before.args, *after.args, *before.ops[-1].operands])
     start, passed = _carried(e, op.operands), list[Lowered]()
 
-    def test(names: list[str]) -> str:
+    def test(names: list[str]) -> Condition:
         _bind_all(e, before.args, start, names)
         e.block(before)
         condition, *values = before.ops[-1].operands
         passed[:] = _carried(e, values)
-        return str(word_of(e, condition).name)
+        return e.text.bit(word_of(e, condition).name)
 
     def step(_: list[str]) -> list[Val]:
         for arg, value in zip(after.args, passed, strict=True):

@@ -27,6 +27,7 @@ from pto.run.jit.emit.scalar.control import step_error, word_of
 from pto.run.jit.emit.simt.phases import Entry, Kept, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I32, I64, Val, unsupported_if
 from pto.run.jit.runtime.values import ScalarValue
 
@@ -140,7 +141,7 @@ class Body:
     def _cell(self) -> str:
         return self.x.stack(I32)
 
-    def _some(self, cell: str) -> str:
+    def _some(self, cell: str) -> Condition:
         """True if a warp has an active item."""
         return self.x.compare("ne", self.x.load(I32, cell, 4), 0, I32)
 
@@ -191,8 +192,8 @@ class Body:
         results: list[Any] = [None] * len(op.results)
         if self.p.is_uniform(condition):
             self.p.flush()
-            holds = str(word_of(self.e, condition).name)
-            ways = [(self.p.mask, holds), (self.p.mask, x.negated(holds))]
+            holds = x.bit(word_of(self.e, condition).name)
+            ways = [(self.p.mask, holds), (self.p.mask, ~holds)]
         else:
             masks, cells = (self.p.new_mask(), self.p.new_mask()), (self._cell(), self._cell())
 
@@ -244,8 +245,8 @@ class Body:
             self.e.poll()
             return [x.new(f"add {kind} {state[0]}, {by.name}")]
 
-        def test(state: list[str]) -> str:
-            return x.new(f"icmp slt {kind} {state[0]}, {high.name}")
+        def test(state: list[str]) -> Condition:
+            return x.compare("slt", state[0], high.name, kind)
 
         x.while_loop([kind], [low.name], test, turn)
 

@@ -22,6 +22,7 @@ from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import Kept, Phases, pointer_to
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.text import Val, certain, unsupported_if
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import Lowered, ScalarValue
@@ -91,11 +92,11 @@ def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
 
 
 def _total(s: OpContext, size: Sequence[Val]) -> Val:
-    x, guard, total = s.x, "true", 1
+    x, guard, total = s.x, TRUE, 1
     for each in size:
-        guard = x.both(guard, x.compare("ult", x.sub(each, 1), MAX_ITEMS))
+        guard = guard & x.compare("ult", x.sub(each, 1), MAX_ITEMS)
         total = x.mul(total, each)
-    guard = x.both(guard, x.compare("sle", total, MAX_ITEMS))
+    guard = guard & x.compare("sle", total, MAX_ITEMS)
     s.fault_unless(guard)
     return total
 

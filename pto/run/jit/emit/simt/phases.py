@@ -22,6 +22,7 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.simt.warp import At, Warp, as_item, item_of
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.text import I32, I64, UnsupportedLowering, Val, certain, unsupported_if
 from pto.run.jit.runtime.context import ITEMS
 from pto.run.jit.runtime.values import (
@@ -255,7 +256,7 @@ class Phases:
                     entry.run(w, env)
 
             skip = self.mask != self.all and not any(entry.every for entry in entries)
-            x.when(x.compare("ne", bits, 0, I32) if skip else "true", all)
+            x.when(x.compare("ne", bits, 0, I32) if skip else TRUE, all)
 
         x.loop(self.warps, 1, warp)
         self._running = ()

@@ -21,6 +21,7 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.handle.words import AgentWords
 from pto.run.jit.emit.vector.items import gathered, scattered, spilled
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import I32, I64, Text, Val, unsupported_if, vector
@@ -189,7 +190,7 @@ class Warp:
         if not isinstance(at.memory, int):
             e.unit.ordered = True
         last = self.spread(np.dtype(np.uint64), x.sub(e.size(at.memory), nbytes))
-        enough = self.spread(lanes.BOOL, x.compare("sge", e.size(at.memory), nbytes))
+        enough = x.compare("sge", e.size(at.memory), nbytes).in_lanes(self.spot)
         places = at.addresses.view(np.uint64)
         guard = (places <= last) & ((places & np.uint64(nbytes - 1)) == 0) & enough
         if nbytes & (nbytes - 1):
@@ -197,7 +198,7 @@ class Warp:
         self.fault(~guard)
         return e.base(at.memory), guard & self.mask
 
-    def _in_line(self, at: At, nbytes: int, on: Symbol) -> tuple[str, str]:
+    def _in_line(self, at: At, nbytes: int, on: Symbol) -> tuple[Condition, str]:
         """True if all lanes are active and their items are contiguous; the first address."""
         first = at.addresses.lane(0)
         wanted = self.spread(_INT, first) + self.spot.constant(_INT, np.arange(WARP) * nbytes)
@@ -256,7 +257,7 @@ class Warp:
 
         def if_on(i: Val) -> None:
             moved = x.new(f"lshr i32 {bits}, {x.narrow(i, 32)}")
-            x.when(x.new(f"trunc i32 {moved} to i1"), lambda: lane(i))
+            x.when(x.bit(x.new(f"trunc i32 {moved} to i1")), lambda: lane(i))
 
         x.loop(WARP, 1, if_on)
         return like.lanes.symbol(like.dtype, x.load(like.type, before, 64))
@@ -275,7 +276,7 @@ class Warp:
     def resume(self, slot: int, type: t.Type) -> Symbol:
         x, (kind, _) = self.x, item_of(type)
         count = x.load(I64, x.at(self.p.e.word(context.KEPT), 8 * slot), 8)
-        self.fault(self.spread(lanes.BOOL, x.compare("ne", count, self.p.total)))
+        self.fault(x.compare("ne", count, self.p.total).in_lanes(self.spot))
         wide = self.spot.symbol(np.dtype(np.uint64), x.load(vector(WARP, I64), self._slot(slot)))
         item = np.dtype(np.uint8) if kind == lanes.BOOL else kind
         return wide.astype(f"u{item.itemsize}").view(item)

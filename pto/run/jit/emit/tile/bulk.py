@@ -10,6 +10,7 @@ from pto.core.primitives import select
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import BOOL, Symbol, items_of
 from pto.run.jit.llvm.text import Val, element, vector
@@ -71,7 +72,7 @@ def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, ds
                 found = x.load(type, x.at(src.pointer, one(start, "i64")))
                 x.store(type, found, x.at(begin, x.mul(k, size)))
 
-            x.when("true" if where is None else one(where, "i1"), move)
+            x.when(TRUE if where is None else x.bit(one(where, "i1")), move)
 
         x.loop(m.number(count).value, 1, block)
 

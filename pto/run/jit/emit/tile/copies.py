@@ -16,6 +16,7 @@ from pto.core.layout import Axis
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.strided import Mode, Strided, axis, position, strided_runs
 from pto.run.jit.llvm import shuffles
+from pto.run.jit.llvm.condition import FALSE
 from pto.run.jit.llvm.lanes import Lanes, items_of, symbol_type
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
@@ -52,11 +53,11 @@ class Rect:
 
 def _joined(x: Text, r: Rect, steps: tuple[Val, Val]) -> Rect:
     """Lines that follow each other without gaps are one long line."""
-    flat = x.both(x.compare("eq", steps[0], r.cols), x.compare("eq", steps[1], r.cols))
-    if flat == "false":
+    flat = x.compare("eq", steps[0], r.cols) & x.compare("eq", steps[1], r.cols)
+    if flat.is_false:
         return r
     whole = x.mul(r.rows, r.cols)
-    if flat == "true":
+    if flat.is_true:
         return replace(r, rows=1, cols=whole)
     rows = x.new(f"select i1 {flat}, i64 1, i64 {r.rows}")
     return replace(r, rows=rows, cols=x.new(f"select i1 {flat}, i64 {whole}, i64 {r.cols}"))
@@ -257,7 +258,7 @@ class Copier:
 
             masked.strips(x, lanes, r.cols, strip)
 
-        is_long = "false" if self.work is not None else x.compare("sge", nbytes, _LONG)
+        is_long = FALSE if self.work is not None else x.compare("sge", nbytes, _LONG)
         x.when(is_long, lambda: x.loop(r.rows, 1, by_bytes), lambda: x.loop(r.rows, 1, by_strips))
 
     def _line(self, dst: Strided, src: Strided, r: Rect, i: Val) -> tuple[str, str]:

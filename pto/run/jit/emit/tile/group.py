@@ -24,6 +24,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text, Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc
 
@@ -72,7 +73,7 @@ class Statement(NamedTuple):
     step: Step
     rows: Val
     cols: Val
-    guard: str = "true"
+    guard: Condition = TRUE
     unfusible: str = ""
 
     @property
@@ -117,11 +118,11 @@ class Prepared(OpContext):
 
     def __init__(self, emitter: Emitter, op: Operation) -> None:
         super().__init__(emitter, op)
-        self.needs = "true"
+        self.needs = TRUE
         self._accesses: list[Callable[[], None]] = []
 
-    def fault_unless(self, condition: str) -> None:
-        self.needs = self.x.both(self.needs, condition)
+    def fault_unless(self, condition: Condition) -> None:
+        self.needs = self.needs & condition
 
     def log_access(self, *given: Val, writes: bool) -> None:
         self._accesses.append(lambda: self.e.log_access(*given, writes=writes))
@@ -140,7 +141,7 @@ class Group:
     rows: Val
     cols: Val
     steps: list[Step] = field(default_factory=list[Step])
-    guard: str = "true"
+    guard: Condition = TRUE
 
     def joined(self, x: Text, found: Statement) -> Group | None:
         """The group with one more step; None if the step does not fit, or depends on all rows of
@@ -162,7 +163,7 @@ class Group:
             if a.memory < 0 and b.memory < 0
         )
         return replace(
-            self, steps=[*self.steps, step], guard=x.both(self.guard, found.guard, *apart)
+            self, steps=[*self.steps, step], guard=all_of(self.guard, found.guard, *apart)
         )
 
     @property
@@ -173,13 +174,13 @@ class Group:
     def refs(self) -> list[Access]:
         return [ref for step in self.steps for ref in step.accesses]
 
-    def reading(self, x: Text, owner: int, row: Access, guard: str) -> Group:
+    def reading(self, x: Text, owner: int, row: Access, guard: Condition) -> Group:
         """Read a row of a view instead of a private tile; no step may store there."""
         stored = [step.dst for step in self.steps if step.dst.memory < 0]
         apart = [self._apart(x, dst, row, exactly=False) for dst in stored]
         read = (step.mapped(lambda a: row if a.private == owner else a) for step in self.steps)
         steps = [new._replace(dst=old.dst) for new, old in zip(read, self.steps, strict=True)]
-        return replace(self, steps=steps, guard=x.both(self.guard, guard, *apart))
+        return replace(self, steps=steps, guard=all_of(self.guard, guard, *apart))
 
     def is_plain(self, owner: int) -> bool:
         """True if all refs of a private tile are the same access."""
@@ -205,7 +206,7 @@ class Group:
         end = first + (tile.type.nbytes if tile.pitch is None else strided.extent(tile))
         return not any(ref.overlaps(tile.memory, first, end) for ref in self.refs)
 
-    def _apart(self, x: Text, a: Access, b: Access, *, exactly: bool) -> str:
+    def _apart(self, x: Text, a: Access, b: Access, *, exactly: bool) -> Condition:
         """True if two views share no element; or all of them, if `exactly` allows it."""
         starts = [x.new(f"ptrtoint ptr {v.pointer} to i64") for v in (a, b)]
         steps = [x.mul(v.row_stride, v.dtype.itemsize) for v in (a, b)]
@@ -215,17 +216,17 @@ class Group:
             for start, step, width in zip(starts, steps, widths, strict=True)
         ]
         p, q = starts
-        found = x.either(x.compare("ule", ends[0], q), x.compare("ule", ends[1], p))
+        found = x.compare("ule", ends[0], q) | x.compare("ule", ends[1], p)
         same = x.compare("eq", steps[0], steps[1])
         if exactly and a.dtype.itemsize == b.dtype.itemsize:
-            found = x.either(found, x.both(same, x.compare("eq", p, q)))
+            found = found | (same & x.compare("eq", p, q))
         # side by side in the same rows
         far = x.new(f"select i1 {x.compare('ult', p, q)}, i64 {x.sub(q, p)}, i64 {x.sub(p, q)}")
         pitch = x.new(f"select i1 {x.compare('eq', steps[0], 0)}, i64 1, i64 {steps[0]}")
         rest = x.new(f"urem i64 {far}, {pitch}")
         wide = x.mul(self.cols, max(a.dtype.itemsize, b.dtype.itemsize))
-        beside = x.both(x.compare("uge", rest, wide), x.compare("ule", x.add(rest, wide), steps[0]))
-        return x.either(found, x.both(same, beside))
+        beside = x.compare("uge", rest, wide) & x.compare("ule", x.add(rest, wide), steps[0])
+        return found | (same & beside)
 
 
 def _pairs(step: Step, other: Step) -> list[tuple[Access, Access]]:

@@ -12,6 +12,7 @@ from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.llvm import lane_masks, native, shuffles
+from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Symbol, reduced
 from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
@@ -21,45 +22,45 @@ VECTOR_BYTES = 256
 
 def disjoint(
     s: OpContext, a: PointerDesc | TileDesc, a_bytes: Val, b: PointerDesc | TileDesc, b_bytes: Val
-) -> str:
+) -> Condition:
     """True if two byte ranges are disjoint."""
     elsewhere = s.x.compare("ne", a.memory, b.memory)
-    if elsewhere == "true":
-        return "true"
-    return s.x.either(elsewhere, s.x.disjoint(a.address, a_bytes, b.address, b_bytes))
+    if elsewhere.is_true:
+        return TRUE
+    return elsewhere | s.x.disjoint(a.address, a_bytes, b.address, b_bytes)
 
 
 def machine_address(s: OpContext, tile: TileDesc) -> str:
     return s.pointer(tile.memory, tile.address)
 
 
-def copied_unless(s: OpContext, ref: Access, guard: str, room: int) -> tuple[Access, int]:
+def copied_unless(s: OpContext, ref: Access, guard: Condition, room: int) -> tuple[Access, int]:
     """A source, and the next free offset of scratch memory. If the destination may not be written
     while the source is read (`guard` is False), a copy is read."""
     x, own = s.x, ref.pointer
-    if guard == "true":
+    if guard.is_true:
         return ref, room
-    copy, shared = x.at(s.e.scratch(), room), x.negated(guard)
+    copy, shared = x.at(s.e.scratch(), room), ~guard
     x.when(shared, lambda: copy_bytes(x, copy, own, ref.nbytes))
     either = x.new(f"select i1 {shared}, ptr {copy}, ptr {own}")
     return Access(ref.layout, either), room + -(-ref.nbytes // 64) * 64
 
 
-def covers(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> str:
+def covers(s: OpContext, tile: TileDesc, rows: Val, cols: Val) -> Condition:
     """True if a tile has at least this many rows and columns."""
     height, width = tile.type.shape
     x = s.x
-    return x.both(x.compare("sle", rows, height), x.compare("sle", cols, width))
+    return x.compare("sle", rows, height) & x.compare("sle", cols, width)
 
 
-def is_empty(s: OpContext, rows: Val, cols: Val) -> str:
-    return s.x.either(s.x.compare("eq", rows, 0), s.x.compare("eq", cols, 0))
+def is_empty(s: OpContext, rows: Val, cols: Val) -> Condition:
+    return s.x.compare("eq", rows, 0) | s.x.compare("eq", cols, 0)
 
 
-def guarded(s: OpContext, condition: str, fast: Callable[[], None], unless: str) -> None:
+def guarded(s: OpContext, condition: Condition, fast: Callable[[], None], unless: str) -> None:
     """Emit compiled code for the case that the condition holds, else a host fallback without
     results. `unless` is the reason of the fallback."""
-    unsupported_if(condition == "false", unless)
+    unsupported_if(condition.is_false, unless)
 
     def slow() -> None:
         s.e.host_fallback(s.op, unless, seldom=True)

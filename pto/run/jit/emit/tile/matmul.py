@@ -17,6 +17,7 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import UNUSUAL
 from pto.run.jit.emit.tile.strided import boxed_layout
+from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -34,11 +35,11 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     kind = kind_of(a.type.dtype, b.type.dtype, dst.type.dtype, pairs=deep > 1)
     unsupported_if(kind != "float" and "a_scale" in names, "scaled integers")
     x, (m, k), (_, n) = s.x, a.valid, b.valid
-    fits = x.both(masked.covers(s, b, k, n), masked.covers(s, dst, m, n))
+    fits = masked.covers(s, b, k, n) & masked.covers(s, dst, m, n)
     guard = _plain_modes(s, a, b)
     if start is not None:
-        fits = x.both(fits, masked.covers(s, start, 1 if added == "bias" else m, n))
-        guard = x.both(guard, _apart(s, start, dst))
+        fits = fits & masked.covers(s, start, 1 if added == "bias" else m, n)
+        guard = guard & _apart(s, start, dst)
     s.fault_unless(fits)
 
     by_value = "a_scale" in names and counts_values(a.type, s.need(TileDesc, "a_scale").type)
@@ -53,7 +54,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
             limits = a.type.rows, a.type.cols * deep, b.type.cols
             pairs = zip(sizes, limits, strict=True)
             rows, long, cols = (size if isinstance(size, int) else limit for size, limit in pairs)
-            plain = x.both(
+            plain = all_of(
                 plain, scaled(s, sizes, factors, of_tiles(s, (rows, long, cols), *tiles))
             )
 
@@ -70,8 +71,8 @@ def _product(s: OpContext) -> Sequence[Lowered]:
         product(_matrix(s, a), _matrix(s, b))
 
     forwarded = [s.e.forwarded.get(id(s.op.operand(name))) for name in (left, right)]
-    known = x.both(*("true" if each is None else each.known for each in forwarded))
-    loaded = x.both(*("true" if each is None else each.guard for each in forwarded))
+    known = all_of(*(TRUE if each is None else each.known for each in forwarded))
+    loaded = all_of(*(TRUE if each is None else each.guard for each in forwarded))
     first, second = (
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(forwarded, (a, b), strict=True)
@@ -89,17 +90,17 @@ def _matrix(s: OpContext, tile: TileDesc) -> Matrix:
     return Matrix(Access(boxed_layout(tile), masked.machine_address(s, tile)), *tile.type.shape)
 
 
-def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> str:
+def _plain_modes(s: OpContext, a: TileDesc, b: TileDesc) -> Condition:
     """f32 factors as they are: no register asks for fewer bits."""
     if F32 not in (a.type.dtype, b.type.dtype):
-        return "true"
+        return TRUE
     half, tf32 = s.register(registers.HF32), s.control(1 << registers.TF32)
     return s.x.compare("eq", s.x.new(f"or i64 {half}, {tf32}"), 0)
 
 
-def _apart(s: OpContext, start: TileDesc, dst: TileDesc) -> str:
+def _apart(s: OpContext, start: TileDesc, dst: TileDesc) -> Condition:
     """The old accumulator is the new one, or lies elsewhere."""
     elsewhere = masked.disjoint(s, start, start.type.nbytes, dst, dst.type.nbytes)
     alike = start.type.shape == dst.type.shape and start.type.layout == dst.type.layout
-    same = s.x.compare("eq", start.address, dst.address) if alike else "false"
-    return s.x.either(elsewhere, same)
+    same = s.x.compare("eq", start.address, dst.address) if alike else FALSE
+    return elsewhere | same

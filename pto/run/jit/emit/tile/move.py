@@ -25,6 +25,7 @@ from pto.run.jit.emit.tile import copies, masked, strided
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.emit.tile.strided import Mode, Strided
+from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
@@ -36,8 +37,8 @@ class ViewAccess:
     """The part of a view that a tile covers."""
 
     access: Access
-    in_range: str  # else the reference engine reports the error
-    guard: str  # else the host runs the instruction
+    in_range: Condition  # else the reference engine reports the error
+    guard: Condition  # else the host runs the instruction
     in_boxes: bool  # `move.in_boxes`
 
 
@@ -52,25 +53,25 @@ def view_accesses(
     for layout, known in _layouts(s, view, tile, written):
         fits = _matrix(s.x, layout, view, tile, "sle")
         for extent in tile.valid:
-            fits = s.x.either(fits, s.x.compare("eq", extent, 0))
+            fits = fits | s.x.compare("eq", extent, 0)
         down, across = (
             strided.coalesced([Mode(view.shape[a], view.strides[a]) for a in reversed(axes)])
             for axes in (layout.row_axes, layout.col_axes)
         )
         access = Access(Strided(view.dtype, down, across), pointer)
         in_boxes = "NZ" in (layout.name, view.layout.name)
-        found.append(ViewAccess(access, fits, s.x.both(known, whole), in_boxes))
+        found.append(ViewAccess(access, fits, known & whole, in_boxes))
     return found
 
 
-def _matrix(x: Text, layout: GlobalLayout, view: ViewDesc, tile: TileDesc, word: str) -> str:
+def _matrix(x: Text, layout: GlobalLayout, view: ViewDesc, tile: TileDesc, word: str) -> Condition:
     """Compare a tile's valid region with the rows and columns of a view."""
     counts = (
         reduce(x.mul, (view.shape[a] for a in axes), 1)
         for axes in (layout.row_axes, layout.col_axes)
     )
     pairs = zip(tile.valid, counts, strict=True)
-    return x.both(*(x.compare(word, wanted, count) for wanted, count in pairs))
+    return all_of(*(x.compare(word, wanted, count) for wanted, count in pairs))
 
 
 UNUSUAL = "the view has an unusual layout, leaves its memory, or its elements overlap"
@@ -100,13 +101,13 @@ def note(s: OpContext, view: ViewDesc, rows: Val, cols: Val, *, writes: bool) ->
 
 def _layouts(
     s: OpContext, view: ViewDesc, tile: TileDesc, written: str | None
-) -> list[tuple[GlobalLayout, str]]:
+) -> list[tuple[GlobalLayout, Condition]]:
     """The layouts that a view may have for a tile, each with its condition (`window.chosen`)."""
     x = s.x
-    outer = x.both(*(x.compare("eq", size, 1) for size in view.shape[: RANK - 2]))
+    outer = all_of(*(x.compare("eq", size, 1) for size in view.shape[: RANK - 2]))
     single = view.layout.name in window.ONE_MATRIX
-    if single and outer == "true":
-        return [(GLOBAL_ND, "true")]
+    if single and outer.is_true:
+        return [(GLOBAL_ND, TRUE)]
     layouts = [view.layout]
     if view.layout is GLOBAL_ND:
         layouts = list(window.candidates(tile.type, written))
@@ -116,17 +117,17 @@ def _layouts(
         chosen = window.chosen(tuple(layouts), (a, b, c, d, e), view.dtype.itemsize, rows, cols)
         layouts = [chosen or layouts[0]]  # if the tile fits none, the first one reports it
     unusual = [n for n in layouts if n.sizes or not n.is_defined or C0_AXIS in n.col_axes]
-    if unusual and single and len(layouts) > 1 and outer != "false":
+    if unusual and single and len(layouts) > 1 and not outer.is_false:
         return [(GLOBAL_ND, outer)]
     unsupported_if(unusual, "a view of an unusual layout")
     if len(layouts) == 1:
-        return [(layouts[0], "true")]
+        return [(layouts[0], TRUE)]
     exact, room = ([_matrix(x, n, view, tile, word) for n in layouts] for word in ("eq", "sle"))
-    left, found = "true", dict.fromkeys(layouts, "false")
+    left, found = TRUE, dict.fromkeys(layouts, FALSE)
     for facts in (exact, room):  # the first that is as large, else the first that is larger
         for layout, fact in zip(layouts, facts, strict=True):
-            found[layout] = x.either(found[layout], x.both(left, fact))
-            left = x.both(left, x.negated(fact))
+            found[layout] = found[layout] | (left & fact)
+            left = left & ~fact
     return list(found.items())
 
 
@@ -149,7 +150,7 @@ def transfer(
     to, from_ = (each.layout.renamed(given.name) for each in (dst, src))
 
     def write(x: Text) -> None:
-        some = x.both(x.compare("sgt", "%p0", 0), x.compare("sgt", "%p1", 0))
+        some = x.compare("sgt", "%p0", 0) & x.compare("sgt", "%p1", 0)
         copier = copies.Copier(x, work)
         x.when(some, lambda: copier.copy(to, from_, "%p0", width, "%p2", "%p3"))
 
@@ -203,7 +204,7 @@ def beside(s: OpContext, tile: TileDesc, target: Access) -> None:
     pad, everywhere = found
     value = pad_item(pad, tile.type.dtype)
     x, (rows, cols), (height, width) = s.x, tile.valid, tile.type.shape
-    some = x.both(x.compare("ne", rows, 0), x.compare("ne", cols, 0))
+    some = x.compare("ne", rows, 0) & x.compare("ne", cols, 0)
 
     def whole() -> None:
         fill(s, target, value, (rows, height), (0, width))
@@ -265,7 +266,7 @@ def _store(s: OpContext) -> Sequence[Lowered]:
             put(None, "")
 
     apart = separate(s, view)
-    by_layout(s, [replace(each, guard=s.x.both(each.guard, apart)) for each in ways], store)
+    by_layout(s, [replace(each, guard=each.guard & apart) for each in ways], store)
     return []
 
 
@@ -275,7 +276,7 @@ def _store_scaled(s: OpContext) -> Sequence[Lowered]:
     tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
     (layout, known), *_ = _layouts(s, view, tile, s.case.word("layout"))
     unsupported_if(
-        known != "true" or not move.passes_outlet(s.case, tile.type),
+        not known.is_true or not move.passes_outlet(s.case, tile.type),
         "a view whose layout is known only when it runs, or no accumulator",
     )
     seen = replace(view, layout=layout)
@@ -327,13 +328,13 @@ def combined(
     return copies.Work(both, combines=True, by_column=work is not None and work.by_column)
 
 
-def separate(s: OpContext, view: ViewDesc) -> str:
+def separate(s: OpContext, view: ViewDesc) -> Condition:
     """True if no two elements of a view share bytes: each dimension steps over the inner ones.
 
     Dimensions are ordered from the last one outwards, or with the last two exchanged.
     """
-    found = "false"
+    found = FALSE
     for order in ((4, 3, 2, 1, 0), (3, 4, 2, 1, 0)):
         axes = ([numbers[a] for a in order] for numbers in (view.shape, view.strides))
-        found = s.x.either(found, strided.distinct(s.x, 1, *axes))
+        found = found | strided.distinct(s.x, 1, *axes)
     return found

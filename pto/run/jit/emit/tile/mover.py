@@ -24,15 +24,10 @@ from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.index import Fact, Index, Number
+from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
-from pto.run.jit.llvm.text import (
-    certain,
-    element,
-    mangled,
-    unsupported_if,
-    vector,
-)
+from pto.run.jit.llvm.text import certain, element, mangled, unsupported_if, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.context import SCRATCH_BUFFER
 from pto.run.jit.runtime.values import ScalarValue, ViewDesc
@@ -120,7 +115,7 @@ class Mover(Views):
         if turned:
             layout = layout.swapped
         finish = self.apart((dst,))
-        begins = Fact(self.x, self.x.both(self._begins(dst, to), self._begins(src, at)))
+        begins = self._begins(dst, to) & self._begins(src, at)
         work = None if change is None else Work(lambda values: change(values, None))
 
         def by_element() -> None:
@@ -179,7 +174,7 @@ class Mover(Views):
             some = (start >= 0) & (start <= limit) & (size_along <= limit)  # so no sum wraps
             self.require(some & (start + size_along <= limit), PtoError)
 
-    def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> str:
+    def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> Condition:
         """True if a box starts at this element."""
         return tile.layout.begins_boxes(self.x, *(self.number(n).value for n in at))
 
@@ -195,7 +190,7 @@ class Mover(Views):
         merge_runs(self, to, source, *lengths, kind, room)
         finish()
 
-    def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Fact:
+    def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Condition:
         x, wrong = self.x, dict[int, str]()  # words of violated lanes, by the number of lanes
 
         def look(i: Index, j: Index) -> None:
@@ -211,9 +206,9 @@ class Mover(Views):
         begin = len(x.lines)
         self.walk(rows, cols, look, [])
         x.lines[begin:begin] = [f"  store i{n} 0, ptr {here}" for n, here in wrong.items()]
-        guard = Fact(x, "true")
+        guard = TRUE
         for n, here in wrong.items():
-            guard = guard & Fact(x, x.compare("eq", x.load(f"i{n}", here), 0, f"i{n}"))
+            guard = guard & x.compare("eq", x.load(f"i{n}", here), 0, f"i{n}")
         return guard
 
     def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
@@ -338,17 +333,17 @@ class Mover(Views):
         """Redirect destinations that share bytes with a source to copies. Destinations that share
         bytes with each other are left to the reference engine, which writes them in the order of
         the operands."""
-        x, room = self.x, 0
+        room = 0
         undo: list[Callable[[], None]] = []
         for a, b in combinations(dsts, 2):
             if a.place.memory == b.place.memory:
-                self.leave_unless(Fact(x, self._separate(a, b)))
+                self.leave_unless(self._separate(a, b))
         for dst in dsts:
             others = [o for o in self.tiles if o is not dst and o.place.memory == dst.place.memory]
-            guard = "true"
+            guard = TRUE
             for other in others:
-                guard = x.both(guard, self._separate(dst, other))
-            if guard != "true":
+                guard = guard & self._separate(dst, other)
+            if not guard.is_true:
                 undo.append(self._copied(dst, guard, room))
                 room += -(-dst.nbytes // 64) * 64
 
@@ -358,15 +353,15 @@ class Mover(Views):
 
         return finish
 
-    def _separate(self, a: TileRef, b: TileRef) -> str:
+    def _separate(self, a: TileRef, b: TileRef) -> Condition:
         x = self.x
         first, second = (x.new(f"ptrtoint ptr {each.pointer} to i64") for each in (a, b))
         return x.disjoint(first, a.nbytes, second, b.nbytes)
 
-    def _copied(self, dst: TileRef, guard: str, offset: int) -> Callable[[], None]:
+    def _copied(self, dst: TileRef, guard: Condition, offset: int) -> Callable[[], None]:
         x, own = self.x, dst.pointer
         copy, nbytes = x.at(self.context(SCRATCH_BUFFER), offset), dst.nbytes
-        shared = x.new(f"xor i1 {guard}, true")
+        shared = ~guard
         x.when(shared, lambda: masked.copy_bytes(x, copy, own, nbytes))
         target = x.new(f"select i1 {guard}, ptr {own}, ptr {copy}")
         dst.pointer = target

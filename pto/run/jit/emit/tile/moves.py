@@ -16,6 +16,7 @@ from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.numbers import FAULT, LEFT, bit
+from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text, unsupported_if
 from pto.run.jit.runtime.values import Array, Lowered, Nothing, PointerDesc, TileDesc, ViewDesc
@@ -28,14 +29,14 @@ class _Operands(Parameters):
         super().__init__(("ptr", "%ctx"))
         self.s = s
         self.key: list[Any] = []
-        self.inside = "true"  # whether views lie inside their memory
+        self.inside = TRUE  # whether views lie inside their memory
 
     def _view(self, view: ViewDesc, role: str) -> Any:
         """A view as a parameter. The range from its first to its last element counts as accessed,
         and must lie inside its memory."""
         x = self.s.x
         nbytes = x.mul(strided.span(x, 1, view.shape, view.strides), view.dtype.itemsize)
-        self.inside = x.both(self.inside, self.s.e.inside(view.memory, view.address, nbytes))
+        self.inside = self.inside & self.s.e.inside(view.memory, view.address, nbytes)
         self.s.e.log_access(view.memory, view.address, 1, nbytes, 0, writes=role != "in")
         pointer = self.add("ptr", self.s.pointer(view.memory, view.address, logged=True))
         names = [self.name(n) for n in (*view.shape, *view.strides)]

@@ -11,7 +11,8 @@ from pto.core.primitives import less_of
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
-from pto.run.jit.llvm.index import Fact, Index, Number
+from pto.run.jit.llvm.condition import Condition, known_condition
+from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.text import I64, Text, Val, is_integer, width_of
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
@@ -20,9 +21,9 @@ from pto.run.jit.runtime.values import Array, ScalarValue
 FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or does it all
 
 
-def bit(fact: Any) -> str:
+def bit(fact: Any) -> Condition:
     """A condition as a bit of LLVM."""
-    return fact.name if isinstance(fact, Fact) else "true" if fact else "false"
+    return fact if isinstance(fact, Condition) else known_condition(fact)
 
 
 def wide(x: Text, word: ScalarValue) -> Val:
@@ -47,13 +48,13 @@ class Numbers:
         """Else the function ends, and the reference engine says why."""
         self.end_unless(fact, FAULT)
 
-    def leave_unless(self, fact: Fact) -> None:
+    def leave_unless(self, fact: Condition) -> None:
         """Else the reference engine does the instruction."""
         self.end_unless(fact, LEFT)
 
     def end_unless(self, fact: Any, status: int) -> None:
         known = bit(fact)
-        if known != "true":
+        if not known.is_true:
             self.statuses.add(status)
             self.x.leave_unless(known, lambda: self.x.do(f"ret i32 {status}"), ", !prof !2")
 
@@ -74,10 +75,10 @@ class Numbers:
 
     def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
         known = bit(fact)
-        if known in ("true", "false"):
-            return self.number(a() if known == "true" else b)
+        if known.is_known:
+            return self.number(a() if known.is_true else b)
         return Number(
-            self.x, self.x.new(f"select i1 {fact.name}, i64 {self.number(a()).value}, i64 {b}")
+            self.x, self.x.new(f"select i1 {fact}, i64 {self.number(a()).value}, i64 {b}")
         )
 
     def number(self, value: Any) -> Number:
@@ -130,8 +131,8 @@ class Numbers:
         if register in registers.OPTIONAL:
             self.x.store("i64", 1, self._register(register, -1), 8)
 
-    def has(self, register: str) -> Fact:
-        return Fact(self.x, self.x.compare("ne", self.get(register, -1).value, 0))
+    def has(self, register: str) -> Condition:
+        return self.x.compare("ne", self.get(register, -1).value, 0)
 
     def _register(self, name: str, n: int) -> str:
         ahead = 1 if name in registers.OPTIONAL else 0

@@ -18,6 +18,7 @@ from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
 from pto.run.jit.llvm.text import Text, Val, scalar_type
@@ -38,7 +39,7 @@ class Folded(NamedTuple):
     cols: Val
     by_row: bool
     kind: np.dtype[Any]
-    empty: str
+    empty: Condition
 
 
 def folded(s: OpContext) -> Folded:
@@ -53,7 +54,7 @@ def folded(s: OpContext) -> Folded:
     x, empty = s.x, masked.is_empty(s, rows, cols)
     fits = masked.covers(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
-    s.fault_unless(x.either(empty, x.both(lines, fits)))
+    s.fault_unless(empty | (lines & fits))
     strided.require_unboxed(src.type)
     strided.require_unboxed(dst.type)
     a, b, by_row = tile_access(s, src), tile_access(s, dst), body.axis == "row"

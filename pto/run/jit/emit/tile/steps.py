@@ -28,6 +28,7 @@ from pto.run.jit.emit.tile.move import separate, transfer, view_accesses
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
 from pto.run.jit.emit.tile.strips import StepParameters, Strips, is_flat
 from pto.run.jit.llvm import conversions, lanes
+from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Symbol, symbol_type
 from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc, ViewDesc
@@ -155,8 +156,8 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
         elif at == one:
             ref, width = ref.with_layout(ref.layout._replace(cols=strided.axis(0))), 1
         fits = masked.covers(s, value, height, width)
-        if fits != "true":  # an empty region needs no element of a source
-            s.fault_unless(s.x.either(fits, masked.is_empty(s, rows, cols)))
+        if not fits.is_true:  # an empty region needs no element of a source
+            s.fault_unless(fits | masked.is_empty(s, rows, cols))
         sources.append((ref, symbol_type(read_as(ref.dtype, found.dtype))))
     strided.require_unboxed(found.dst.type)
     dst, key = tile_access(s, found.dst), masked.key_of(s, found.key)
@@ -176,7 +177,7 @@ def _of_fold(s: OpContext, f: Folded) -> Statement:
 # ---- copies
 
 
-def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], guard: str = "true") -> Statement:
+def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], guard: Condition = TRUE) -> Statement:
     step = Step("copy", dst, ((src, symbol_type(dst.dtype)),), lambda a: a, dst.dtype)
     return Statement(step, *size, guard)
 
@@ -209,13 +210,13 @@ def _of_store(s: OpContext) -> Statement | None:
     found = _view_access(s, view, tile, writes=True) if plain else None
     if found is None:
         return None
-    guard = s.x.both(found[1], separate(s, view))
+    guard = found[1] & separate(s, view)
     return _of_copy(found[0], tile_access(s, tile), tile.valid, guard)
 
 
 def _view_access(
     s: OpContext, view: ViewDesc, tile: TileDesc, *, writes: bool
-) -> tuple[Access, str] | None:
+) -> tuple[Access, Condition] | None:
     """The elements of a view that a tile of vectors covers, and the condition for that; None if the
     view may have several layouts, or elements of another width."""
     if tile.type.role is not Role.VEC or view.dtype.itemsize != tile.type.itemsize:
@@ -306,16 +307,16 @@ def _run(s: OpContext, made: Statement) -> None:
     )
 
 
-def _is_safe(s: OpContext, dst: Access, source: Access) -> str:
+def _is_safe(s: OpContext, dst: Access, source: Access) -> Condition:
     """True if reading and writing strip by strip gives the same as reading everything first."""
     x = s.x
     if dst.memory != source.memory:
-        return "true"
+        return TRUE
     separate = x.disjoint(dst.address, dst.nbytes, source.address, source.nbytes)
     same = dst.layout.of(source.dtype) == source.layout
     if not same or dst.dtype.itemsize != source.dtype.itemsize:
         return separate
-    return x.either(separate, x.compare("eq", dst.address, source.address))
+    return separate | x.compare("eq", dst.address, source.address)
 
 
 def _in_lines(s: OpContext, f: Folded) -> Folded:
@@ -355,7 +356,7 @@ def _emit_fold(s: OpContext) -> Sequence[Lowered]:
 
         s.call(key, given, write)
 
-    x.when(x.negated(f.empty), call)
+    x.when(~f.empty, call)
     return []
 
 

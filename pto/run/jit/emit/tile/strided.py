@@ -17,6 +17,7 @@ from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Mode
 from pto.core.layout import position as offset
 from pto.core.tile import TileType
+from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text, Val, unsupported_if
 from pto.run.jit.runtime.values import TileDesc
 
@@ -54,11 +55,11 @@ class Strided(NamedTuple):
         place = x.add(position(x, self.rows, row), position(x, self.cols, col))
         return x.at(base, x.mul(place, self.dtype.itemsize))
 
-    def begins_boxes(self, x: Text, row: Val, col: Val) -> str:
+    def begins_boxes(self, x: Text, row: Val, col: Val) -> Condition:
         """True if no box is cut by the first row and column of a window."""
         pairs = ((self.rows, row), (self.cols, col))
         inner = ((axis[0].extent, first) for axis, first in pairs if len(axis) > 1)
-        return x.both(*(x.compare("eq", x.rest(first, size), 0) for size, first in inner))
+        return all_of(*(x.compare("eq", x.rest(first, size), 0) for size, first in inner))
 
     def extent(self, rows: int, cols: int) -> int:
         """Bytes from the first element to the end of the last of so many rows and columns."""
@@ -179,13 +180,13 @@ def span(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> Va
     return found
 
 
-def distinct(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> str:
+def distinct(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -> Condition:
     """True if each repetition steps over what its inner ones cover."""
-    guard, extent = "true", width
+    guard, extent = TRUE, width
     for count, step in zip(counts, steps, strict=True):
         if count != 1:
             over = x.compare("sge", step, extent)
-            guard = x.both(guard, x.either(x.compare("sle", count, 1), over))
+            guard = guard & (x.compare("sle", count, 1) | over)
             extent = x.add(extent, x.mul(x.sub(count, 1), step))
     return guard
 

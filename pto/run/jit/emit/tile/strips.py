@@ -18,6 +18,7 @@ from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, pas
 from pto.run.jit.emit.tile.reduce import Folder, joined, stored
 from pto.run.jit.emit.tile.strided import Strided
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.lanes import items_of, symbol_type
 from pto.run.jit.llvm.text import (
     Declare,
@@ -103,19 +104,19 @@ class Strips:
             x.loop(self.rows, size, lambda i: self._rows(i, self._count(i, size)))
         x.when(self.nontemporal, lambda: x.do("fence seq_cst"))  # signals come after these stores
 
-    def _is_nontemporal(self) -> str:
+    def _is_nontemporal(self) -> Condition:
         """True if stores to global memory are whole cache lines of large arrays."""
-        x, found = self.x, "false"
+        x, found = self.x, FALSE
         stored = {step.dst.pointer: step.dst for step in self.steps if step.dst.array_size}
         for ref in stored.values():
             size = ref.dtype.itemsize
             if not isinstance(self.cols, int) or self.cols * size % _LINE:
-                return "false"
+                return FALSE
             start = x.new(f"ptrtoint ptr {ref.pointer} to i64")
             both = x.new(f"or i64 {start}, {0 if self.rows == 1 else x.mul(ref.row_stride, size)}")
             whole = x.compare("eq", x.new(f"and i64 {both}, {_LINE - 1}"), 0)
-            guard = x.both(whole, x.compare("uge", ref.array_size, group.FAR))
-            found = guard if found == "false" else x.both(found, guard)
+            guard = whole & x.compare("uge", ref.array_size, group.FAR)
+            found = guard if found.is_false else found & guard
         return found
 
     def _block(self) -> int:
@@ -285,7 +286,7 @@ class _Pass:
 
         if not self.folds:
             stores = any(step.dst.array_size for step in self.steps)
-            nontemporal = self.strips.nontemporal if stores else "false"
+            nontemporal = self.strips.nontemporal if stores else FALSE
             self.x.when(nontemporal, lambda: lines(True), lambda: lines(False))
             return
         totals = lines(False)

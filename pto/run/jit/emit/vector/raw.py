@@ -18,6 +18,7 @@ from pto.run.jit.emit.registry import KINDS
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import store_lanes
 from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.lanes import items_of, symbol_type
 from pto.run.jit.llvm.text import Val, vector
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
@@ -53,7 +54,7 @@ def _emit(s: OpContext) -> Sequence[Lowered]:
     masks = _Masks(s, per)
     repeat = masks.repeat(wide(s, s.need(ScalarValue, "repeat")))
     small = [x.compare("ult", n, _SMALL) for n in (*strides, x.sub(repeat, 1))]
-    guard = x.both(*small, *(_inside(s, way, repeat) for way in ways))
+    guard = all_of(*small, *(_inside(s, way, repeat) for way in ways))
 
     def turns() -> None:
         spot = lanes.Lanes(x, per)
@@ -70,13 +71,13 @@ def _emit(s: OpContext) -> Sequence[Lowered]:
     return []
 
 
-def _inside(s: OpContext, way: _Way, repeat: Val) -> str:
+def _inside(s: OpContext, way: _Way, repeat: Val) -> Condition:
     """True if all blocks lie inside, at multiples of their size."""
     x, first = s.x, way.place.address
     last = way.address(s, x.sub(repeat, 1), raw.BLOCKS - 1)
     nbytes = x.add(x.sub(last, first), BLOCK_BYTE_SIZE)
     aligned = x.compare("eq", x.rest(first, BLOCK_BYTE_SIZE), 0)
-    return x.both(aligned, s.e.inside(way.place.memory, first, nbytes))
+    return aligned & s.e.inside(way.place.memory, first, nbytes)
 
 
 def _scalar(s: OpContext, spot: lanes.Lanes, body: Repeats) -> lanes.Symbol:

@@ -18,6 +18,7 @@ from pto.run.jit.emit.vector.values import result as vector_of
 from pto.run.jit.emit.vector.values import symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
+from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import NONE
 from pto.run.jit.llvm.text import Val, constant, scalar_type
@@ -86,7 +87,9 @@ def _extreme(s: OpContext, fn: Any, better: Any) -> Sequence[Lowered]:
     return [_value_and_index(s, source, at, some, neutral)]
 
 
-def _value_and_index(s: OpContext, of: Symbol, at: Val, some: str, neutral: Any) -> Vector | Mask:
+def _value_and_index(
+    s: OpContext, of: Symbol, at: Val, some: Condition, neutral: Any
+) -> Vector | Mask:
     """`at` is an integer of as many bits as lanes; without an active lane the index is 0."""
     x, count = s.x, of.lanes.count
     room, item, width = x.stack(of.type), scalar_type(of.dtype), 8 * of.dtype.itemsize

@@ -19,7 +19,8 @@ from pto.run.jit.emit.registry import WORDS
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import FALSE, Condition
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Val, element
 from pto.run.jit.runtime.values import Lowered, PointerDesc, TileDesc
 
@@ -39,11 +40,11 @@ class Words(Guarded, Mover):
         for dst in dsts:
             for other in self.tiles:
                 if other is not dst:
-                    self.leave_unless(Fact(self.x, self._separate(dst, other)))
+                    self.leave_unless(self._separate(dst, other))
         return lambda: None
 
-    def _fits(self, pointer: PointerDesc, nbytes: Val, align: int) -> Fact:
-        inside = Fact(self.x, self.s.e.inside(pointer.memory, pointer.address, nbytes))
+    def _fits(self, pointer: PointerDesc, nbytes: Val, align: int) -> Condition:
+        inside = self.s.e.inside(pointer.memory, pointer.address, nbytes)
         return inside & (Number(self.x, pointer.address) % align == 0)
 
     def _rows(self, pointer: PointerDesc, kind: DType, rows: Number, cols: int) -> TileRef:
@@ -97,36 +98,36 @@ class Words(Guarded, Mover):
         x, (*lists, out), item = self.x, starts, element(how.kind)
         ends = x.compare("ne", how.stops.value, 0)
 
-        def test(state: list[str]) -> str:
-            return x.both(x.compare("slt", state[0], total.value), x.negated(state[1]))
+        def test(state: list[str]) -> Condition:
+            return x.compare("slt", state[0], total.value) & ~x.bit(state[1])
 
         def step(state: list[str]) -> list[Val]:
             """The greatest head is next, the first of equal ones. Of an exhausted list some record
             of the result is read, and not taken."""
             at, _, *heads = state
-            found, best, place = "false", "zeroinitializer", "null"
-            owners = list[str]()
+            found, best, place = FALSE, "zeroinitializer", "null"
+            owners = list[Condition]()
             for head, start, length in zip(heads, lists, lengths, strict=True):
                 some = x.compare("slt", head, length.value)
                 base = x.new(f"select i1 {some}, ptr {start}, ptr {out}")
                 here = x.at(base, x.mul(head, RECORD))
                 score = x.load(item, here)
-                above = x.new(f"fcmp ogt {item} {score}, {best}")
-                take = x.both(some, x.either(x.negated(found), above))
+                above = x.bit(x.new(f"fcmp ogt {item} {score}, {best}"))
+                take = some & (~found | above)
                 best = x.new(f"select i1 {take}, {item} {score}, {item} {best}")
                 place = x.new(f"select i1 {take}, ptr {here}, ptr {place}")
-                owners = [*(x.both(owner, x.negated(take)) for owner in owners), take]
-                found = x.either(found, some)
+                owners = [*(owner & ~take for owner in owners), take]
+                found = found | some
             x.store(I64, x.load(I64, place), x.at(out, x.mul(at, RECORD)))
             after = [
                 x.add(head, x.new(f"zext i1 {owner} to i64"))
                 for head, owner in zip(heads, owners, strict=True)
             ]
-            over = "false"
+            over = FALSE
             for owner, head, length in zip(owners, after, lengths, strict=True):
-                ended = x.both(owner, x.compare("eq", head, length.value))
-                over = x.either(over, x.both(ends, ended))
-            return [x.add(at, 1), over, *after]
+                ended = owner & x.compare("eq", head, length.value)
+                over = over | (ends & ended)
+            return [x.add(at, 1), str(over), *after]
 
         types = [I64, "i1", *[I64] * len(lists)]
         return x.while_loop(types, [0, "false", *[0] * len(lists)], test, step)[2:]

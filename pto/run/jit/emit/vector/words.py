@@ -19,6 +19,7 @@ from pto.run.jit.emit.vector.items import gathered, squeezed, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
+from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import Val, unsupported_if, vector
@@ -59,7 +60,7 @@ class Words(vmi.Words):
         guard = self.s.e.inside(place.memory, address, nbytes)
         if access.align > 1:
             low = x.new(f"and i64 {address}, {access.align - 1}")
-            guard = x.both(guard, x.compare("eq", low, 0))
+            guard = guard & x.compare("eq", low, 0)
         self.s.fault_unless(guard)
         return self.s.pointer(place.memory, address)
 
@@ -153,7 +154,7 @@ class Words(vmi.Words):
         guard, align = places.view(np.uint64) <= last, self.s.case.profile.alignment.vector
         if align > 1:
             guard = guard & (places & np.int64(align - 1) == np.int64(0))
-        self.s.fault_unless(self.all(guard | ~on).name)
+        self.s.fault_unless(self.all(guard | ~on))
         safe = lanes.where(spot, on, places, places.like(0))
         return [self.s.pointer(place.memory, safe.lane(n)) for n in range(spot.count)]
 
@@ -170,7 +171,7 @@ class Words(vmi.Words):
         for n, place in enumerate(self._blocks(target, offsets, on)):
             picks = range(n * BLOCK_BYTE_SIZE, (n + 1) * BLOCK_BYTE_SIZE)
             block = shuffles.shuffle(x, "i8", VREG_BYTES, whole, picks)
-            x.when(on.lane(n), lambda b=block, p=place: x.store(_BLOCK, b, p))
+            x.when(x.bit(on.lane(n)), lambda b=block, p=place: x.store(_BLOCK, b, p))
 
     # ---- masks
 
@@ -232,9 +233,9 @@ class Words(vmi.Words):
         x, (memory, held, count, *_) = self.x, state.names
         rest = x.new(f"and i64 {source.address}, {BLOCK_BYTE_SIZE - 1}")
         here = x.compare("eq", held, self._block(source.address))
-        here = x.both(here, x.compare("eq", memory, source.memory))
-        here = x.either(x.compare("eq", rest, 0), here)
-        self.s.fault_unless(x.both(here, x.compare("eq", count, _LOADS)))
+        here = here & x.compare("eq", memory, source.memory)
+        here = x.compare("eq", rest, 0) | here
+        self.s.fault_unless(here & x.compare("eq", count, _LOADS))
         return self._loads(source.memory, x.add(source.address, VREG_BYTES))
 
     def begin(self) -> Stream:
@@ -247,8 +248,8 @@ class Words(vmi.Words):
         owner, address, count, _, held = state.names
         empty = x.compare("eq", count, 0)
         behind = x.compare("eq", x.add(address, count), start)
-        follows = x.both(x.compare("eq", owner, memory), behind, x.compare("sge", count, 0))
-        s.fault_unless(x.either(empty, follows))
+        follows = x.compare("eq", owner, memory) & behind & x.compare("sge", count, 0)
+        s.fault_unless(empty | follows)
         first, end = self._choose(empty, start, address), x.add(start, self.number(nbytes).value)
         s.fault_unless(s.e.inside(memory, first, x.sub(end, first)))
         below = x.new(f"and i64 {end}, {-BLOCK_BYTE_SIZE}")
@@ -265,28 +266,28 @@ class Words(vmi.Words):
         x, s = self.x, self.s
         owner, address, count, mark, held = state.names
         empty = x.compare("eq", owner, -1)
-        right = x.both(
+        right = all_of(
             x.compare("eq", owner, to.memory),
             x.compare("eq", mark, to.address),
             x.compare("sge", count, 0),
             s.e.inside(to.memory, address, count),
         )
-        s.fault_unless(x.either(empty, right))
+        s.fault_unless(empty | right)
         room = x.stack(_BLOCK)
         x.store(_BLOCK, held, room, 64)
         place, nbytes = self._choose(empty, 0, address), self._choose(empty, 0, count)
         copy_bytes(x, s.pointer(to.memory, place), room, nbytes)
 
-    def _choose(self, condition: str, yes: Val, no: Val) -> Val:
-        if condition in ("true", "false"):
-            return yes if condition == "true" else no
+    def _choose(self, condition: Condition, yes: Val, no: Val) -> Val:
+        if condition.is_known:
+            return yes if condition.is_true else no
         return self.x.new(f"select i1 {condition}, i64 {yes}, i64 {no}")
 
     def align(self, pointer: PointerDesc, needed: int) -> None:
         x, guard = self.x, self.s.e.inside(pointer.memory, pointer.address, 0)
         if needed > 1:
             low = x.new(f"and i64 {pointer.address}, {needed - 1}")
-            guard = x.both(guard, x.compare("eq", low, 0))
+            guard = guard & x.compare("eq", low, 0)
         self.s.fault_unless(guard)
 
     def seen(self, native: Lowered | None, type: t.Type | None) -> Any:

@@ -20,7 +20,8 @@ from pto.run.jit.emit.vector.items import counted, gathered, scattered, store_la
 from pto.run.jit.emit.vector.values import result, spread, symbol
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.index import Fact, Number
+from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, mangled, scalar_type
 from pto.run.jit.runtime.values import (
@@ -41,12 +42,14 @@ class Words(Guarded):
 
     # ---- memory
 
-    def _reach(self, place: PointerDesc, runs: Sequence[Run], size: int) -> tuple[list[Val], str]:
+    def _reach(
+        self, place: PointerDesc, runs: Sequence[Run], size: int
+    ) -> tuple[list[Val], Condition]:
         """Byte addresses of runs, and whether all of them lie inside."""
-        x, found, guard = self.x, list[Val](), "true"
+        x, found, guard = self.x, list[Val](), TRUE
         for start, count in runs:
             address = x.add(place.address, x.mul(self.number(start).value, size))
-            guard = x.both(guard, self.s.e.inside(place.memory, address, count * size))
+            guard = guard & self.s.e.inside(place.memory, address, count * size)
             found.append(address)
         return found, guard
 
@@ -89,7 +92,7 @@ class Words(Guarded):
         address = lanes.in_lanes(spot, places) * np.int64(size) + base
         last = spot.spread(np.dtype(np.uint64), x.sub(self.s.e.size(place.memory), size))
         guard = (address.view(np.uint64) <= last) | ~mask
-        self.s.fault_unless(self.all(guard).name)
+        self.s.fault_unless(self.all(guard))
         return lanes.where(spot, mask, address, address.like(0))
 
     def gather(self, source: PointerDesc, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:
@@ -181,8 +184,8 @@ class Words(Guarded):
     def lanes(self, number: Number, count: int) -> Any:
         return number.in_lanes(self._of(count))
 
-    def all(self, mask: Symbol) -> Fact:
-        return Fact(self.x, mask.every)
+    def all(self, mask: Symbol) -> Condition:
+        return mask.every
 
     # ---- operands and results
 
