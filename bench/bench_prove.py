@@ -25,7 +25,6 @@ from pto.lang.kernel import Kernel
 from pto.observe.proofs import Proofs, prove
 from pto.observe.trials import entry_names
 from pto.plan.calls import entry_functions
-from pto.verify.functions import name_of
 from pto.verify.program import target_of
 
 _SLOW = 5.0  # seconds
@@ -62,7 +61,7 @@ def launched() -> Iterator[tuple[str, Proofs | str, float]]:
     def noted(self: Kernel, *args: Any, blocks: Any = 1, **named: Any) -> Any:
         module = self.specialise(self.values(args, named), blocks)[0].module
         functions = entry_functions(module, None)
-        key = name_of(functions[0]), str(self.profile)
+        key = functions[0].symbol, str(self.profile)
         seen.setdefault(key, partial(prove, module, functions, profile=self.profile))
         return run(self, *args, blocks=blocks, **named)
 

@@ -25,7 +25,6 @@ from pto.plan.memory import plan_memory
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.target.profile import choose
-from pto.verify.functions import is_defined, name_of
 from tests import agreement
 from tests.machine import run_agents
 
@@ -173,7 +172,7 @@ def outcome(module: Any, function: Operation, profile: Any, wild: bool) -> str:
             return code.call(agent, given)
 
     try:
-        agreement.run([(core, values)], [module], go, f"@{name_of(function)}")
+        agreement.run([(core, values)], [module], go, f"@{function.symbol}")
     except PtoError as error:
         return error.diagnostics[0].code
     return "ran"
@@ -185,8 +184,8 @@ def test_functions_of_good_programs(path: Path, monkeypatch: pytest.MonkeyPatch)
     module = parse_file(path)
     arch = module.op.attrs.get("pto.target_arch")
     profile = choose(target_arch=arch.value if isinstance(arch, Str) else None).profile
-    for function in filter(is_defined, module.functions()):
-        name = f"{path.stem}.{name_of(function)}"
+    for function in (f for f in module.functions() if f.has_body):
+        name = f"{path.stem}.{function.symbol}"
         calm, _ = STOPS.get(name, ("ran", ""))
         assert outcome(module, function, profile, wild=False) == calm, name
         assert outcome(module, function, profile, wild=True) == WILD.get(name, calm), name
@@ -194,5 +193,5 @@ def test_functions_of_good_programs(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_every_listed_function_exists() -> None:
     modules = [(path.stem, parse_file(path)) for path in PROGRAMS]
-    known = {f"{stem}.{name_of(f)}" for stem, m in modules for f in m.functions()}
+    known = {f"{stem}.{f.symbol}" for stem, m in modules for f in m.functions()}
     assert {*STOPS, *WILD} - known == set()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pto.core.errors import Diagnostic, PtoError
-from pto.ir.graph import Module, same
+from pto.ir.copied import same
+from pto.ir.graph import Module
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.isa.row.attributes import Str

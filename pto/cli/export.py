@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pto.cli import findings, options
 from pto.cli.program import read_launch
-from pto.verify.functions import name_of
 
 EXAMPLES = """\
   pto export k.py:softmax --device 910b1 --blocks 7 --arg x=rand:100x128 --arg y=zeros:100x128 \\
@@ -32,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from pto.plan.calls import entry_functions
 
     called = read_launch(args)
-    name = name_of(entry_functions(called.module, args.entry)[0])
+    name = entry_functions(called.module, args.entry)[0].symbol
     how = {"blocks": args.blocks, "profile": args.profile, "device": args.device}
     made = export([called.module], [called.values], args.out, name=name, **how)
     if findings.is_text(args):

@@ -19,7 +19,6 @@ from pto.transform.reuse import Reuse
 from pto.transform.scratch import complete
 from pto.transform.split import split
 from pto.transform.tidy import drop_unused, tidy
-from pto.verify.functions import is_defined, name_of
 from pto.verify.program import legal_target
 
 EXAMPLES = """\
@@ -34,7 +33,7 @@ def _each(change: Callable[[Operation], None]) -> Callable[[Module, Profile], Mo
     """A pass that changes the functions of a program one by one."""
 
     def run(module: Module, profile: Profile) -> Module:
-        for function in filter(is_defined, module.functions()):
+        for function in (f for f in module.functions() if f.has_body):
             change(function)
         return module
 
@@ -47,9 +46,9 @@ def _reuse(function: Operation) -> None:
 
 
 def _split(module: Module, profile: Profile) -> Module:
-    for function in filter(is_defined, module.functions()):
+    for function in (f for f in module.functions() if f.has_body):
         if uses_both(function):
-            module, _ = split(module, name_of(function), profile)
+            module, _ = split(module, function.symbol, profile)
     return module
 
 

@@ -19,7 +19,6 @@ from pto.plan.buffers import BufferUse, FunctionPlan, Placed, Placement
 from pto.plan.events import BUFFER, Occupancy, occupancy
 from pto.plan.memory import addressed, plan_memory
 from pto.target.profile import Target
-from pto.verify.functions import is_defined, name_of
 from pto.verify.program import target_of
 
 EXAMPLES = """\
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _function(module: Module, name: str) -> Operation:
-    defined = {name_of(f): f for f in module.functions() if is_defined(f)}
+    defined = {f.symbol: f for f in module.functions() if f.has_body}
     wanted = name.removeprefix("@")
     if wanted not in defined:
         advice = nearest(wanted, defined) or f"the program has {', '.join(defined)}"
@@ -78,7 +77,7 @@ def _function(module: Module, name: str) -> Operation:
 
 def _events(module: Module, placement: Placement, target: Target) -> dict[str, Occupancy]:
     """The event ids of every planned function."""
-    functions = {name_of(f): f for f in module.functions() if is_defined(f)}
+    functions = {f.symbol: f for f in module.functions() if f.has_body}
     names = [plan.name for plan in placement.functions]
     return {name: occupancy(functions[name], target.profile) for name in names}
 

@@ -26,7 +26,6 @@ from pto.cxx.sizes import BoundCall
 from pto.ir.builder import INDEX, scalar_type
 from pto.isa.row.types import PipeHandle, Ptr, Scalar, TileBuf, Type, Vector, View
 from pto.run.sites import Given, ProgramSite, scalar_value
-from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
     from pto.cxx.feed import AgentState
@@ -127,4 +126,4 @@ def argument(site: ProgramSite, type: Type, operand: Passed) -> Maker:
         return pointer(operand, type.space, type.elem.dtype)
     if isinstance(type, Scalar):
         return number(operand, type)
-    raise fail("PTO-U249", f"@{name_of(site.op)}: C++ has no argument of type {type.kind}")
+    raise fail("PTO-U249", f"@{site.op.symbol}: C++ has no argument of type {type.kind}")

@@ -18,7 +18,6 @@ from pto.cxx.native import NativeBuild
 from pto.cxx.records import RecordedCall
 from pto.ir.text.parser import parse, read_source
 from pto.run.sites import ProgramSite, Sites
-from pto.verify.functions import is_defined, name_of
 
 _PIECE = 1 << 14  # compilers limit the length of a literal
 
@@ -30,8 +29,8 @@ def translate(path: Path) -> str:
     pieces = [text[n : n + _PIECE] for n in range(0, len(text), _PIECE)]
     lines += ["static const char pto_program[] =", *(f'R"pto({p})pto"' for p in pieces), ";"]
     file = f"{path.parent.name}/{path.name}"  # without its root: a build is found again by its text
-    for function in filter(is_defined, parse(text, str(path)).functions()):
-        name, args = name_of(function), function.regions[0].block.args
+    for function in (f for f in parse(text, str(path)).functions() if f.has_body):
+        name, args = function.symbol, function.regions[0].block.args
         listed = ", ".join(f"{parameter_type(arg.type)} v{n}" for n, arg in enumerate(args))
         given = "".join(f", v{n}" for n in range(len(args)))
         lines += [

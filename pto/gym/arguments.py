@@ -19,7 +19,6 @@ from pto.gym.host.values import CScalar, bytes_of
 from pto.ir.graph import Module, Operation
 from pto.ir.text.types import type_text
 from pto.isa.row import types as t
-from pto.verify.functions import is_defined, name_of, signature_of
 
 _MOST_NAMES = 8
 _LEAST = 64  # bytes of an argument that is not used
@@ -28,7 +27,7 @@ Argument = npt.NDArray[Any] | int | float
 
 def functions_of(module: Module) -> dict[str, Operation]:
     """Functions by name; of a cube and a vector part with one name, either."""
-    return {name_of(f): f for f in module.functions() if is_defined(f)}
+    return {f.symbol: f for f in module.functions() if f.has_body}
 
 
 def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list[Argument]:
@@ -37,7 +36,7 @@ def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list
     if function is None:
         known = ", ".join(f"@{name}" for name in list(functions)[:_MOST_NAMES])
         raise _misfit(launch, f"the program has no @{launch.kernel}, only {known}")
-    inputs, given = signature_of(function).inputs, len(launch.arguments)
+    inputs, given = function.signature.inputs, len(launch.arguments)
     if given > len(inputs) or _are_used(function, given):
         counts = f"{given} arguments, and the function takes {len(inputs)}"
         raise _misfit(launch, f"{launch.kernel} is launched with {counts}")

@@ -25,7 +25,7 @@ from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
 from pto.observe.fixes.mutants import Mutant
 from pto.plan.sync import ordered
-from pto.verify.functions import entries, name_of
+from pto.verify.functions import entries
 from pto.verify.program import judge
 
 LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or a replacement
@@ -51,7 +51,7 @@ class Checked:
             return ()
         functions = self.functions.items()
         starts = sorted((f.loc.line, name) for name, f in functions if f.loc)
-        others = {name_of(f) for f in entries(list(self.functions.values()))} - {kernel}
+        others = {f.symbol for f in entries(list(self.functions.values()))} - {kernel}
 
         def owner(d: Diagnostic) -> str:
             line = d.loc.line if d.loc else 0

@@ -1,4 +1,4 @@
-"""Deep copies of programs: same operations, names and locations, no shared mutable state."""
+"""Deep copies of programs, without shared mutable state, and the comparison of two programs."""
 
 from __future__ import annotations
 
@@ -35,3 +35,25 @@ def _region(region: Region, owner: Operation, twins: dict[Value, Value]) -> Regi
         for op in block.ops:
             twin.append(copied_operation(op, twins))
     return new
+
+
+def same(a: Operation, b: Operation) -> bool:
+    """Structural equality: same operations, types, attributes and data flow; names do not count."""
+    twin: dict[Value, Value] = {}
+    for x, y in zip(a.walk(), b.walk(), strict=False):  # equal shapes make equal walks
+        if _shape(x) != _shape(y) or [twin.get(v) for v in x.operands] != y.operands:
+            return False
+        for one, other in zip(_defined(x), _defined(y), strict=True):
+            twin[one] = other
+    return True
+
+
+def _shape(op: Operation) -> tuple[object, ...]:
+    """All of an operation but its operands and the operations inside it, of which the number."""
+    regions = [[(len(b.args), len(b.ops)) for b in region.blocks] for region in op.regions]
+    return op.name, op.attrs, [v.type for v in _defined(op)], len(op.results), regions
+
+
+def _defined(op: Operation) -> list[Value]:
+    """Its results, and the arguments of its blocks."""
+    return [*op.results, *(arg for block in op.blocks() for arg in block.args)]

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, Loc, Note, Severity
-from pto.isa.row.attributes import Attribute, Bool, Enum, Int, integer
-from pto.isa.row.instr import UNLISTED, Instr, Operand
+from pto.isa.row.attributes import Attribute, Bool, Enum, Int, OfType, integer, word
+from pto.isa.row.instr import UNLISTED, Instr
 from pto.isa.row.traits import Control, Traits
-from pto.isa.row.types import Type
+from pto.isa.row.types import Function, Type
 
 if TYPE_CHECKING:
     from pto.isa.row.order import Order
@@ -238,14 +238,9 @@ class Operation:
         """Its effect on the order of pipes, agents and ranks, from its row."""
         return self.row.order
 
-    @property
-    def declared(self) -> tuple[Operand, ...]:
-        """The operands that its row declares."""
-        return self.row.operands
-
     def given(self, *roles: str) -> list[Value]:
         """The operands with one of these roles."""
-        return [v for o in self.declared if o.role in roles for v in self.group(o.name)]
+        return [v for o in self.row.operands if o.role in roles for v in self.group(o.name)]
 
     @property
     def traits(self) -> Traits:
@@ -276,6 +271,23 @@ class Operation:
         """cube or vector, if a section, the function or its module declares it."""
         found = (op.own_side() for op in (self, *self.ancestors()))
         return next((side for side in found if side), None)
+
+    @property
+    def symbol(self) -> str:
+        """The name of a function or module; empty if it has none."""
+        return word(self.attrs, "sym_name") or ""
+
+    @property
+    def signature(self) -> Function:
+        """The types of a function's parameters and results."""
+        found = self.attrs.get("function_type")
+        type = found.type if isinstance(found, OfType) else None
+        return type if isinstance(type, Function) else Function((), ())
+
+    @property
+    def has_body(self) -> bool:
+        """True unless it is a declaration."""
+        return bool(self.regions and self.regions[0].blocks)
 
     def own_side(self) -> str | None:
         """The side of a core (cube or vector) that this operation itself declares for its body."""
@@ -409,28 +421,6 @@ class Module:
             for region in reversed(op.regions):
                 for block in reversed(region.blocks):
                     todo += [each for each in reversed(block.ops) if each.regions]
-
-
-def same(a: Operation, b: Operation) -> bool:
-    """Structural equality: same operations, types, attributes and data flow; names do not count."""
-    twin: dict[Value, Value] = {}
-    for x, y in zip(a.walk(), b.walk(), strict=False):  # equal shapes make equal walks
-        if _shape(x) != _shape(y) or [twin.get(v) for v in x.operands] != y.operands:
-            return False
-        for one, other in zip(_defined(x), _defined(y), strict=True):
-            twin[one] = other
-    return True
-
-
-def _shape(op: Operation) -> tuple[object, ...]:
-    """All of an operation but its operands and the operations inside it, of which the number."""
-    regions = [[(len(b.args), len(b.ops)) for b in region.blocks] for region in op.regions]
-    return op.name, op.attrs, [v.type for v in _defined(op)], len(op.results), regions
-
-
-def _defined(op: Operation) -> list[Value]:
-    """Its results, and the arguments of its blocks."""
-    return [*op.results, *(arg for block in op.blocks() for arg in block.args)]
 
 
 @contextmanager

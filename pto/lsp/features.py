@@ -21,7 +21,6 @@ from pto.isa.row.enums import ENUMS
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup, rows
 from pto.lsp.document import Document, Piece, Reader, TextSpan
-from pto.verify.functions import name_of, signature_of
 from pto.view.instruction import page
 
 _DECLARED = re.compile(r"^[ \t]*func\.func\b[^@\n]*(@[\w$.-]+)", re.MULTILINE)
@@ -94,8 +93,8 @@ def _value_page(value: Value) -> str:
 
 def _function_page(document: Document, symbol: str) -> str:
     for op in document.module.functions() if document.module else ():
-        if f"@{name_of(op)}" == symbol:
-            return fenced(f"func.func {symbol}{type_text(signature_of(op))}")
+        if f"@{op.symbol}" == symbol:
+            return fenced(f"func.func {symbol}{type_text(op.signature)}")
     return ""
 
 

@@ -16,7 +16,6 @@ from pto.isa.row.order import Barrier, OfBuffer, OfFlag, SetFlag
 from pto.isa.row.pipe_of import pipe_of
 from pto.isa.rules.rule import Case
 from pto.target.facts import Profile
-from pto.verify.functions import is_defined, name_of
 
 _DYNAMIC = -1  # an id from an operand
 
@@ -92,7 +91,7 @@ def align(first: Module, second: Module, profile: Profile) -> Aligned:
 
 
 def _functions(module: Module) -> dict[str, Operation]:
-    return {name_of(f): f for f in module.functions() if is_defined(f)}
+    return {f.symbol: f for f in module.functions() if f.has_body}
 
 
 def _align(one: _Text, two: _Text, found: Aligned) -> None:

@@ -22,7 +22,6 @@ from pto.plan.unread import unread
 from pto.run.launch.arguments import parameters
 from pto.run.launch.arrays import copied
 from pto.run.machine.agents import DEADLOCK
-from pto.verify.functions import name_of
 
 EARLY = "PTO-U233"  # a run on generated inputs that stopped early
 _ORDER = ("PTO-R", "PTO-D", "PTO-M201", "PTO-M202")
@@ -124,7 +123,7 @@ def _stopped(module: Module, first: Found, verdict: Verdict) -> Diagnostic | Non
     given = f" ({', '.join(numbers)})" if numbers else ""
     return Diagnostic(
         EARLY,
-        f"@{name_of(functions[0])} was checked only in part: with generated inputs{given} it"
+        f"@{functions[0].symbol} was checked only in part: with generated inputs{given} it"
         f" stopped at {other[0].code}: {other[0].message}",
         other[0].loc,
         help="pto run FILE --arg NAME=VALUE --sanitize checks it with your inputs",

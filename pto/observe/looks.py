@@ -22,7 +22,6 @@ from pto.run.order.resolve import is_used
 from pto.run.watch.events import Tap
 from pto.target.facts import Profile
 from pto.target.profile import DeviceSpec
-from pto.verify.functions import is_defined
 
 OCCUPANCY = "PTO-D212"
 _FIXES = 3  # races for which a fix is tried: each costs a run
@@ -105,7 +104,7 @@ def closer_looks(
     module: Module, profile: Profile, step_again: Callable[[Tap], None], is_mixed: bool
 ) -> list[Diagnostic]:
     """Findings about overlapping tiles and store streams, if the program may have them."""
-    functions = [f for f in module.functions() if is_defined(f)]
+    functions = [f for f in module.functions() if f.has_body]
     found: list[Diagnostic] = []
     roots = Roots(functions)
     if roots.needs_look(functions):

@@ -33,7 +33,6 @@ from pto.prove.questions import (
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import extents_of
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
 from pto.verify.program import target_of
 
 CODE = "PTO-V230"
@@ -69,7 +68,7 @@ def _findings(
     sizes = stated.sizes({name: number(value) for name, value in known.items()})
     nbytes = {own[n].name: size.rest for n, size in sizes.items()}
     args = [_argument(p, known.get(p.name), example.data, nbytes.get(p.name)) for p in given]
-    options: dict[str, Any] = {"profile": profile, "entry": name_of(function)}
+    options: dict[str, Any] = {"profile": profile, "entry": function.symbol}
     options |= {"fixes": False, "timeout": _SECONDS}
     blocks = 1 if any(p.name == BLOCK for p in own) else example.blocks  # else all are one block
     try:
@@ -171,8 +170,8 @@ def prove(
         sized = {names.index(n): size for n, size in (arrays or {}).items() if n in names}
         stated = Stated(known, assume, sized)
         for answer in answers(function, stated, count):
-            found.append((name_of(function), confirmed(module, function, answer, profile, stated)))
-        found += [(name_of(function), answer) for answer in order.answers(function, stated)]
+            found.append((function.symbol, confirmed(module, function, answer, profile, stated)))
+        found += [(function.symbol, answer) for answer in order.answers(function, stated)]
     return Proofs(found)
 
 
@@ -199,7 +198,7 @@ class _Order:
             return []
         together = peers(function, self._module)
         self._done |= {id(f) for f in together}
-        name, lacks = name_of(function), is_ordered_by_sync(together)
+        name, lacks = function.symbol, is_ordered_by_sync(together)
         runs = Runs(self._module, name, self._profile, stated)
 
         def order() -> list[Answer]:

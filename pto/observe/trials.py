@@ -31,7 +31,7 @@ from pto.run.launch.arguments import LaunchParameter, parameters
 from pto.run.machine.agents import DEADLOCK
 from pto.run.watch.outline import needs_registers
 from pto.run.watch.paths import Outcome, Paths, extents_of
-from pto.verify.functions import SIMT_ENTRY, entries, is_defined, name_of, signature_of
+from pto.verify.functions import SIMT_ENTRY, entries
 from pto.verify.program import target_of
 
 _ROOM = 1 << 20  # elements of an argument of unknown size
@@ -82,11 +82,11 @@ def entry_names(module: Module) -> list[str | None]:
     try:
         entry_functions(module, None)
     except PtoError as error:
-        defined = [f for f in module.functions() if is_defined(f)]
+        defined = [f for f in module.functions() if f.has_body]
         found = entries(defined) or _uncalled(defined)
         if not found:
             raise error from None
-        return _without_peers(module, [name_of(f) for f in found])
+        return _without_peers(module, [f.symbol for f in found])
     return [None]
 
 
@@ -101,7 +101,7 @@ def _uncalled(functions: Sequence[Operation]) -> list[Operation]:
     return [
         f
         for f in functions
-        if id(f) not in called and SIMT_ENTRY not in f.attrs and not signature_of(f).results
+        if id(f) not in called and SIMT_ENTRY not in f.attrs and not f.signature.results
     ]
 
 
@@ -111,7 +111,7 @@ def _without_peers(module: Module, names: Sequence[str]) -> list[str | None]:
     for name in names:
         if name not in covered:
             found.append(name)
-            covered |= {name_of(f) for f in entry_functions(module, name)}
+            covered |= {f.symbol for f in entry_functions(module, name)}
     return found
 
 

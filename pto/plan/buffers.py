@@ -21,7 +21,7 @@ from pto.isa.row.attributes import Bool, Enum, Int, Str
 from pto.target.devices import DeviceSpec
 from pto.target.facts import Profile
 from pto.target.profile import device, smallest
-from pto.verify.functions import first_order, name_of
+from pto.verify.functions import first_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +201,7 @@ class FunctionPlan:
 
     @property
     def name(self) -> str:
-        return name_of(self.function)
+        return self.function.symbol
 
     def lines(self, alive: Lifetime | None) -> tuple[int, int] | None:
         """The source lines of a lifetime; None if there are none."""

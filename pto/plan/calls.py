@@ -14,7 +14,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Int, Str, Symbol
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
-from pto.verify.functions import entries, is_defined, name_of
+from pto.verify.functions import entries
 
 # PyPTO's name for the number of the vector sub-block; its compiler puts the number in each lane's
 # code, so what a launch passes does not count.
@@ -35,15 +35,15 @@ class FunctionNames:
         around = list(seen_from.ancestors())
         for module in (around[:1], around[-1:]):
             found = self._within(module[0]).get(name) if module else None
-            if found is not None and is_defined(found):
+            if found is not None and found.has_body:
                 return found
         return None
 
     def _within(self, module: Operation) -> dict[str, Operation]:
         known = self._modules.get(module)
         if known is None:
-            known = {name_of(op): op for op in module.walk() if op.control is Control.FUNCTION}
-            known |= {name_of(op): op for op in module.regions[0].block.ops}
+            known = {op.symbol: op for op in module.walk() if op.control is Control.FUNCTION}
+            known |= {op.symbol: op for op in module.regions[0].block.ops}
             self._modules[module] = known
         return known
 
@@ -88,7 +88,7 @@ def callees_first(
 
 def _is_new(callee: Operation, path: Mapping[Operation, object], done: set[Operation]) -> bool:
     if callee in path:
-        message = f"recursive function calls are not supported: @{name_of(callee)} calls itself"
+        message = f"recursive function calls are not supported: @{callee.symbol} calls itself"
         raise fail("PTO-S104", message, loc=callee.loc)
     return callee not in done
 
@@ -191,14 +191,14 @@ def peers(function: Operation, module: Module) -> list[Operation]:
 
 def entry_functions(module: Module, entry: str | None) -> list[Operation]:
     """The function to run, with those at the other ends of its queues: they run together."""
-    functions = [f for f in module.functions() if is_defined(f)]
+    functions = [f for f in module.functions() if f.has_body]
     if not functions:
         place = Loc(module.source.file, 1) if module.source.file else None
         raise fail("PTO-U030", "the program has no function", loc=place)
     if entry is not None:
-        chosen = [f for f in functions if name_of(f) == entry]
+        chosen = [f for f in functions if f.symbol == entry]
         if not chosen:
-            known = ", ".join(f"@{name_of(f)}" for f in functions)
+            known = ", ".join(f"@{f.symbol}" for f in functions)
             raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
         return chosen if len(chosen) > 1 else peers(chosen[0], module)
     found = entries(functions)
@@ -208,7 +208,7 @@ def entry_functions(module: Module, entry: str | None) -> list[Operation]:
         return peers(found[0], module)
     if {f.side() for f in found} == {"cube", "vector"} and len(found) == 2:
         return found
-    known = ", ".join(f"@{name_of(f)}" for f in found or functions)
+    known = ", ".join(f"@{f.symbol}" for f in found or functions)
     raise PtoError(
         Diagnostic(
             "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"

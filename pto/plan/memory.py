@@ -35,7 +35,6 @@ from pto.plan.instances import check_calls, check_loops
 from pto.plan.packing import Item, fullest, pack, spread
 from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
-from pto.verify.functions import is_defined
 
 # PTOAS PTOPlanMemory.cpp, alignment; a profile may ask for more, never for less.
 BLOCK, FRACTAL = 32, 512
@@ -53,7 +52,7 @@ def plan_memory(program: Module | Operation | Sequence[Operation], profile: Prof
     else:
         functions = [program] if isinstance(program, Operation) else list(program)
     names = FunctionNames()
-    wanted = with_peers([f for f in functions if is_defined(f)], names)
+    wanted = with_peers([f for f in functions if f.has_body], names)
     plans, found = _plans(wanted, names, profile, low=False)
     if found:  # a called function may have taken bytes that its callers need
         plans, found = _plans(wanted, names, profile, low=True)

@@ -37,7 +37,7 @@ from pto.run.reference.code import FunctionCode, Regs, Wait, Waits, located
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 from pto.verify import judge
-from pto.verify.functions import first_flag, name_of
+from pto.verify.functions import first_flag
 from pto.verify.operation import check
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class ProgramSite:
         if sites.tap is not None and first_flag([module.op]) is None:
             module = insert(module, profile)  # as its compiler does
         functions = entry_functions(module, name)
-        self.op = next(f for f in functions if name_of(f) == name)
+        self.op = next(f for f in functions if f.symbol == name)
         self._placement = plan_memory(functions, profile)
         self._code = Compiler(module, profile, sites.side, sites.tap).code(self.op)
 

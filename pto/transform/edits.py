@@ -6,7 +6,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pto.ir.graph import Module, Operation, Span, same
+from pto.ir.copied import same
+from pto.ir.graph import Module, Operation, Span
 from pto.ir.text.lexer import Tokens
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module

@@ -15,7 +15,7 @@ from pto.isa.row.types import TileBuf, Type
 from pto.isa.rules.rule import Case
 from pto.isa.rules.scratch import planned
 from pto.target.facts import Profile
-from pto.verify.functions import first_order, is_defined
+from pto.verify.functions import first_order
 
 _NAME = "tmp"
 
@@ -26,7 +26,7 @@ def complete(module: Module, profile: Profile) -> Module:
     The tile is allocated before the operation, so that other tiles can share its bytes. In a
     function with flags no operand is added that would move the operation to another pipe.
     """
-    for function in filter(is_defined, module.functions()):
+    for function in (f for f in module.functions() if f.has_body):
         builder, fixed = Builder(function), first_order([function]) is not None
         for op in list(function.walk()):
             for operand in op.row.operands:

@@ -36,7 +36,6 @@ from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
 from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, sides_of
-from pto.verify.functions import is_defined, name_of, signature_of
 
 SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
 _SLOTS = 2  # of each direction
@@ -55,7 +54,7 @@ def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
     The functions have the argument `SLOTS_ARGUMENT` if queues lie in global memory.
     """
     module = copied(module)
-    whole = next(f for f in module.functions() if is_defined(f) and name_of(f) == entry)
+    whole = next(f for f in module.functions() if f.has_body and f.symbol == entry)
     joined = _Joined(whole, in_memory=profile.sync.queue_slots == "gm")
     joined.join()
     home, halves = whole.home, [joined.half(side) for side in (CUBE, VECTOR)]
@@ -200,7 +199,7 @@ class _Joined:
         """The function of one core."""
         twin = copied_operation(self.function, {})
         twin.attrs.pop("pto.entry", None)
-        twin.attrs["sym_name"] = Str(f"{name_of(self.function)}_{side}")
+        twin.attrs["sym_name"] = Str(f"{self.function.symbol}_{side}")
         twin.attrs["pto.kernel_kind"] = Enum("kernel_kind", side)
         for op in reversed(list(twin.walk())[1:]):
             if op.parent is not None and not _belongs(op, side) and not _erased(op):
@@ -232,14 +231,14 @@ class _Joined:
                 attrs["size"], attrs["autoAlloc"] = Int(_SLOTS * self.slot, _INT), Bool(True)
                 attrs["location"] = Enum("address_space", space)
             else:
-                attrs["peer_func"] = Symbol(f"{name_of(self.function)}_{end}")
+                attrs["peer_func"] = Symbol(f"{self.function.symbol}_{end}")
             row = RESERVE_BUFFER if end == side else IMPORT_BUFFER
             if self.ways & bit:
                 buffers[operand] = put(row, attrs=attrs, results=[_INT])
         if self.in_memory:
             block, type = twin.regions[0].block, Ptr(scalar_type(F32))
             block.args.append(Value(type, SLOTS_ARGUMENT, block))
-            own = signature_of(twin)
+            own = twin.signature
             twin.attrs["function_type"] = OfType(Function((*own.inputs, type), own.results))
             number = put(INDEX_CAST, {"in": put(GET_BLOCK_IDX, results=[_LONG])}, results=[INDEX])
             words = builder.constant(self.slots_nbytes // 4, INDEX)

@@ -10,7 +10,7 @@ from types import UnionType
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.text.types import type_text
-from pto.isa.row.attributes import OfType, integer, word
+from pto.isa.row.attributes import integer, word
 from pto.isa.row.instr import Instr
 from pto.isa.row.order import Barrier, FullFence, MemoryBarrier, Within, WriteBack
 from pto.isa.row.traits import Control
@@ -25,7 +25,7 @@ def check(module: Module) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for holder in _modules(module.op):
         functions = [op for op in holder.regions[0].block.ops if op.control is Control.FUNCTION]
-        by_name = {name_of(f): f for f in functions}
+        by_name = {f.symbol: f for f in functions}
         found += [*_duplicates(functions), *_entries(functions), *_structs(functions)]
         found += [*_simt_limits(functions), *_calls(functions, by_name)]
     for op in module.walk():
@@ -37,7 +37,7 @@ def check(module: Module) -> list[Diagnostic]:
 def _nested(op: Operation) -> Iterator[Diagnostic]:
     around = op.parent_op
     if op.control is Control.FUNCTION and around and around.control is not Control.MODULE:
-        message = f"@{name_of(op)} is inside '{around.name}': a function must be in a module"
+        message = f"@{op.symbol} is inside '{around.name}': a function must be in a module"
         yield Diagnostic("PTO-S108", message, op.loc, help="move it out; calls name it anywhere")
 
 
@@ -48,34 +48,19 @@ def _modules(op: Operation) -> Iterator[Operation]:
             yield from _modules(inner)
 
 
-def name_of(function: Operation) -> str:
-    return word(function.attrs, "sym_name") or ""
-
-
-def signature_of(function: Operation) -> Function:
-    type = function.attrs.get("function_type")
-    if isinstance(type, OfType) and isinstance(type.type, Function):
-        return type.type
-    return Function((), ())
-
-
-def is_defined(function: Operation) -> bool:
-    return bool(function.regions and function.regions[0].blocks)
-
-
 def entries(functions: Sequence[Operation]) -> list[Operation]:
     """Functions marked as entries; without marks, the only function, if it has no results."""
-    defined = [f for f in functions if is_defined(f)]
+    defined = [f for f in functions if f.has_body]
     marked = [f for f in defined if {"pto.entry", "pto.aicore", "pto.kernel"} & f.attrs.keys()]
     if marked:
         return marked
-    return defined if len(defined) == 1 and not signature_of(defined[0]).results else []
+    return defined if len(defined) == 1 and not defined[0].signature.results else []
 
 
 def _duplicates(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
     first: dict[str, Operation] = {}
     for f in functions:
-        name = name_of(f)
+        name = f.symbol
         if first.setdefault(name, f) is not f:
             note = Note("the first one is here", first[name].loc)
             message = f"two functions have the name @{name}"
@@ -84,10 +69,10 @@ def _duplicates(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
 
 def _entries(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
     for f in entries(functions):
-        results = signature_of(f).results
+        results = f.signature.results
         if results:
             listed = _listed(results)
-            message = f"PTO entry functions must return void: @{name_of(f)} returns {listed}"
+            message = f"PTO entry functions must return void: @{f.symbol} returns {listed}"
             yield Diagnostic("PTO-S101", message, f.loc)
 
 
@@ -108,11 +93,11 @@ def _simt_limits(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
 def _structs(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
     """A struct is on the stack of the function that declares it, so it must not leave it."""
     for f in functions:
-        signature = signature_of(f)
+        signature = f.signature
         for what, types in (("takes", signature.inputs), ("returns", signature.results)):
             structs = [type_text(type) for type in types if isinstance(type, Struct)]
             if structs:
-                who = f"@{name_of(f)} {what} {structs[0]}"
+                who = f"@{f.symbol} {what} {structs[0]}"
                 message = f"{who}, and a struct cannot leave its function"
                 yield Diagnostic("PTO-T110", message, f.loc)
 
@@ -120,7 +105,7 @@ def _structs(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
 def _calls(functions: Sequence[Operation], by_name: dict[str, Operation]) -> Iterator[Diagnostic]:
     graph: dict[str, list[tuple[str, Operation]]] = {}
     for f in functions:
-        edges = graph.setdefault(name_of(f), [])
+        edges = graph.setdefault(f.symbol, [])
         for op in f.walk():
             if op.control is not Control.CALL:
                 continue
@@ -130,7 +115,7 @@ def _calls(functions: Sequence[Operation], by_name: dict[str, Operation]) -> Ite
                 yield op.finding("PTO-S102", f"calls @{name}, which this module does not define")
                 continue
             edges.append((name, op))
-            actual, wanted = Function(_types(op.operands), _types(op.results)), signature_of(target)
+            actual, wanted = Function(_types(op.operands), _types(op.results)), target.signature
             if actual != wanted:
                 shown = f"it is {type_text(wanted)}, the call is {type_text(actual)}"
                 yield op.finding("PTO-S103", f"expects the type of @{name}: {shown}")
@@ -175,8 +160,8 @@ def _recursion(graph: dict[str, list[tuple[str, Operation]]]) -> Iterator[Diagno
 def _terminator(op: Operation) -> Iterator[Diagnostic]:
     """Regions of functions and scf operations must end with their terminator."""
     results = _types(op.results)
-    if op.control is Control.FUNCTION and is_defined(op):
-        yield from _ends_with(op, 0, RETURN, signature_of(op).results, "the function returns")
+    if op.control is Control.FUNCTION and op.has_body:
+        yield from _ends_with(op, 0, RETURN, op.signature.results, "the function returns")
     elif op.control is Control.FOR:
         yield from _ends_with(op, 0, YIELD, results, "the loop carries")
         yield from _carried(op, op.operands[3:], op.regions[0].block.args[1:])

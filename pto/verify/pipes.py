@@ -11,7 +11,6 @@ from pto.isa.row.attributes import Bool, integer, word
 from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Pop, Push, QueueSlots
 from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
 
 # The bit of dir_mask that a frontend user needs, by its side: cube to vector, vector to cube.
 _PRODUCER, _CONSUMER = {"cube": 1, "vector": 2}, {"vector": 1, "cube": 2}
@@ -80,7 +79,7 @@ def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation
 
 def _buffer_key(maker: Operation, function: Operation) -> tuple[str, str]:
     home = word(maker.attrs, "peer_func")
-    return name_of(function) if home is None else home, word(maker.attrs, "name") or ""
+    return function.symbol if home is None else home, word(maker.attrs, "name") or ""
 
 
 def slots(op: Operation) -> tuple[int, int]:
@@ -94,7 +93,7 @@ def _end(op: Operation, function: Operation, profile: Profile) -> QueueEnd:
     value = op.attrs.get("nosplit")
     nosplit = value.value if isinstance(value, Bool) else None
     users = tuple(user for user in function.walk() if _uses(user, op))
-    return QueueEnd(op, name_of(function), keys, users, nosplit, is_local(op, profile))
+    return QueueEnd(op, function.symbol, keys, users, nosplit, is_local(op, profile))
 
 
 def is_local(op: Operation, profile: Profile) -> bool:

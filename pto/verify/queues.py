@@ -12,7 +12,6 @@ from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
 from pto.verify import epilogues
-from pto.verify.functions import is_defined, name_of
 from pto.verify.pipes import buffers, is_end, is_lowered, number, slots
 
 
@@ -32,7 +31,7 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
         peer = word(op.attrs, "peer_func")
         if peer is None or op.order != QueueSlots(is_imported=True):
             continue
-        named = [f for f in module.functions() if _called(f) == peer and is_defined(f)]
+        named = [f for f in module.functions() if _called(f) == peer and f.has_body]
         own = next(op.around(Control.MODULE), None)
         near = [f for f in named if next(f.around(Control.MODULE), None) is own]
         open_ = [f for f in named if word(f.attrs, "sym_visibility") in (None, "public")]
@@ -55,7 +54,7 @@ def _reserves(function: Operation, imported: Operation) -> bool:
 def _called(function: Operation) -> str:
     """The name by which other functions refer to this one."""
     logical = word(function.attrs, "pto.ptodsl.logical_name")
-    return name_of(function) if logical is None else logical
+    return function.symbol if logical is None else logical
 
 
 def _repeated(
@@ -93,7 +92,7 @@ def _flags(queues: list[Operation], function: Operation) -> Iterator[Diagnostic]
         before, total = total, total + (4 if number(op, "dir_mask") == 3 else 2)
         if before <= CROSS_CORE_IDS < total:
             message = (
-                f"'{op.name}' op: the queues of @{name_of(function)} up to here take {total} "
+                f"'{op.name}' op: the queues of @{function.symbol} up to here take {total} "
                 f"hardware flags, there are {CROSS_CORE_IDS}"
             )
             yield Diagnostic("PTO-D197", message, op.loc, help="2 for one direction, 4 for both")

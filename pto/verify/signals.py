@@ -8,7 +8,6 @@ from pto.core.errors import Diagnostic
 from pto.ir.graph import Module
 from pto.isa.order.cross_core import SEMAPHORE, SET_FFTS
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
 
 
 def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
@@ -19,6 +18,6 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
                 break
             if op.row.family is SEMAPHORE:
                 help = "pto.set_ffts %ffts : !pto.ptr<i64>, with an address that the host passes"
-                missing = f"expects pto.set_ffts before it in @{name_of(function)}"
+                missing = f"expects pto.set_ffts before it in @{function.symbol}"
                 yield op.finding("PTO-D074", missing, "warning", help=help)
                 break

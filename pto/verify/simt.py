@@ -23,13 +23,13 @@ from pto.isa.simt.launch import (
 from pto.isa.simt.memory import ATOMIC
 from pto.target.facts import Profile
 from pto.verify import fragments
-from pto.verify.functions import SIMT_ENTRY, name_of, signature_of
+from pto.verify.functions import SIMT_ENTRY
 
 _PLACES = (INSIDE, OUTSIDE)
 
 
 def check(module: Module, _: Profile) -> Iterator[Diagnostic]:
-    functions = {name_of(f): f for f in module.functions()}
+    functions = {f.symbol: f for f in module.functions()}
     for function in functions.values():
         entry = SIMT_ENTRY in function.attrs
         ours = [op for op in function.walk() if _is_ours(op)]
@@ -64,7 +64,7 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
         return
     if SIMT_ENTRY not in target.attrs:
         yield op.finding("PTO-S098", f"expects @{name} to be marked '{SIMT_ENTRY}'")
-    wanted = signature_of(target)
+    wanted = target.signature
     given = tuple(v.type for v in op.group("args"))
     if wanted.results or given != wanted.inputs:
         shown = f"it is {type_text(wanted)}, the launch is {type_text(Function(given, ()))}"

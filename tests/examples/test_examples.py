@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import examples
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse
 from pto.lang import kernel as kernels
 from pto.lang.kernel import Kernel

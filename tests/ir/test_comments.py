@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.comments import formatted
 from pto.ir.text.parser import parse
 

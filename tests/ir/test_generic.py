@@ -11,7 +11,7 @@ import re
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 

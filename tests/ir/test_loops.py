@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe.sanitize import sanitize

@@ -8,7 +8,8 @@ import pytest
 
 from bench.bench_parse import program
 from pto.core.errors import PtoError
-from pto.ir.graph import Module, Source, same
+from pto.ir.copied import same
+from pto.ir.graph import Module, Source
 from pto.ir.text.parser import Parser, parse
 from pto.ir.text.repeats import ParserCache
 from tests.ir.test_fuzz import PROGRAMS, mutate

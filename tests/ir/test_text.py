@@ -9,7 +9,7 @@ from xdsl.context import Context
 from xdsl.parser import Parser as XdslParser
 
 from pto.core.errors import PtoError
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.ir.text.types import parse_type, type_text

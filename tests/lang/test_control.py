@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pto
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse
 
 I32 = pto.Global[pto.i32]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pto
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse
 from pto.lang import stubs
 from pto.lang.call.signature import instructions, parameters

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pto.cli.main import main
-from pto.ir.graph import same
+from pto.ir.copied import same
 from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, Verdict, sanitize
 from pto.run.launch.host import launch

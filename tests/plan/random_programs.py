@@ -14,7 +14,6 @@ from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.row.attributes import Symbol
 from pto.isa.row.types import TileBuf
 from pto.plan.buffers import Placement
-from pto.verify.functions import name_of
 
 TYPES = [
     f"!pto.tile_buf<vec, {rows}x{cols}xf32>" for rows, cols in ((1, 8), (2, 8), (4, 16), (5, 24))
@@ -177,7 +176,7 @@ class Machine:
     """Runs @k: loops turn 0 to 3 times, conditions are drawn."""
 
     def __init__(self, module: Module, placement: Placement, rng: random.Random) -> None:
-        self.functions = {name_of(f): f for f in module.functions()}
+        self.functions = {f.symbol: f for f in module.functions()}
         self.placement = placement
         self.rng = rng
         self.bytes: dict[int, int] = {}  # block of 32 bytes -> token

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from pto.core.errors import PtoError
-from pto.ir.graph import Block, Module, Operation, same
+from pto.ir.copied import same
+from pto.ir.graph import Block, Module, Operation
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.isa.row.attributes import Enum

@@ -14,7 +14,6 @@ from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert, ordered
 from pto.prove.questions import Answer, order_answers
 from pto.target.profile import profile
-from pto.verify.functions import name_of
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 VIEW = "!pto.tensor_view<?x64xf32>"
@@ -114,7 +113,7 @@ def test_a_program_with_a_call_is_ordered_as_a_whole() -> None:
     called = "func.func private @twice(%n: index) -> index { return %n : index }"
     lines = ("%i = func.call @twice(%n) : (index) -> index", *WINDOWS, LOAD, WORK, STORE)
     module = parse(program(*lines).replace("func.func @k", f"{called}\nfunc.func @k"))
-    kernels = [f for f in module.functions() if name_of(f) == "k"]
+    kernels = [f for f in module.functions() if f.symbol == "k"]
     found = {answer.question: answer.verdict for _, answer in prove(module, kernels)}
     assert found["deadlock"] == "proved"
 

@@ -17,7 +17,7 @@ from pto.run.launch.arguments import parameters
 from pto.target.facts import Profile
 from pto.transform.regions import state_constants
 from pto.transform.scratch import complete
-from pto.verify.functions import first_order, is_defined, name_of
+from pto.verify.functions import first_order
 
 __all__ = ["SIGNALS", "cpp"]
 
@@ -45,20 +45,20 @@ def listing(
 ) -> list[Line]:
     """The lines of `cpp`, each with the place in the source that it is for."""
     module = complete(copied(module), profile)
-    for f in filter(is_defined, module.functions()):
+    for f in (f for f in module.functions() if f.has_body):
         state_constants(f)
     ordered = first_order([module.op]) is not None or profile.name == "cpu"
     made = module if ordered else insert(module, profile)
     entries = entry_functions(made, None)
     placement = plan_memory(made, profile)
-    head = _HEAD.format(what=", ".join(f"@{name_of(f)}" for f in entries), profile=profile.name)
+    head = _HEAD.format(what=", ".join(f"@{f.symbol}" for f in entries), profile=profile.name)
     lines = [*map(Line, head.split("\n")), *map(Line, _simulated(made))]
     several = len(entries) > 1
-    helpers = [f for f in made.functions() if is_defined(f) and f not in entries]
-    sides = {name_of(f): f.own_side() for f in module.functions()}  # as the program says
+    helpers = [f for f in made.functions() if f.has_body and f not in entries]
+    sides = {f.symbol: f.own_side() for f in module.functions()}  # as the program says
     for f in [*helpers, *entries]:
         entry = not several and f in entries
-        lines += function(f, placement, entry=entry, side=sides[name_of(f)])
+        lines += function(f, placement, entry=entry, side=sides[f.symbol])
     if several:
         lines += map(Line, _both_sides(entries, name, signals).split("\n"))
     return lines
@@ -84,7 +84,7 @@ def _both_sides(entries: list[Operation], name: str, signals: bool) -> str:
         given.insert(0, f"__gm__ uint64_t* {SIGNALS}")
         calls += ["#ifndef __CPU_SIM", f"    set_ffts_base_addr((uint64_t){SIGNALS});", "#endif"]
     for entry in entries:
-        own = identifier(name_of(entry))
+        own = identifier(entry.symbol)
         name += "_kernel" * (own == identifier(name))
         names = names_of(entry.regions[0].block.args, [p.name for p in params])
         calls.append(f"    {own}({', '.join(map(identifier, names))});")

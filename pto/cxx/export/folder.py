@@ -37,7 +37,6 @@ from pto.run.machine.world import World
 from pto.target.profile import Target
 from pto.transform.cores import CUBE, VECTOR, cores, uses_both
 from pto.transform.split import split
-from pto.verify.functions import name_of
 from pto.verify.program import judge
 
 _Key = tuple[int, int]  # address and size
@@ -151,7 +150,7 @@ def export(
     name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
     whole, (first, *others) = module, entry_functions(module, None)
     if not others and uses_both(first):
-        module, room = split(module, name_of(first), target.profile)
+        module, room = split(module, first.symbol, target.profile)
         if room:
             lists = [[*own, np.zeros(room // 4 * count, np.float32)] for own in lists]
         _judged(module, profile, device)

@@ -27,7 +27,6 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import Symbol
 from pto.isa.row.traits import Control
 from pto.plan.buffers import Placement
-from pto.verify.functions import name_of
 
 _KEYWORDS = """auto bool break case char class const continue default delete do double else enum
  explicit float for goto half if inline int long namespace new operator private register return
@@ -297,5 +296,5 @@ def function(op: Operation, placement: Placement, *, entry: bool, side: str | No
     lines = writer.lines
     if side is not None:
         lines = [Line(f"#if defined({_SIDES[side]})"), *lines, Line("#endif")]
-    head = f"{kind} {returned[0] if returned else 'void'} {identifier(name_of(op))}({given})"
+    head = f"{kind} {returned[0] if returned else 'void'} {identifier(op.symbol)}({given})"
     return [Line(head), Line("{"), *lines, Line("}"), Line("")]

@@ -168,7 +168,7 @@ def _read_tail(p: Parser, draft: Draft) -> None:
 
 
 def _write_call(line: PrintedLine, op: Operation, dims: str = "") -> None:
-    values = op.group(op.declared[-1].name)
+    values = op.group(op.row.operands[-1].name)
     line.put(f"@{word(op.attrs, 'callee')}{dims}(")
     line.operands(values)
     line.put(")")

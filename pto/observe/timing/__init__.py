@@ -30,7 +30,6 @@ from pto.plan.sync import insert
 from pto.run.launch.call import count_of
 from pto.run.launch.host import entry_functions
 from pto.target.profile import device as find_device
-from pto.verify.functions import name_of
 from pto.verify.program import legal_target
 
 __all__ = ["Bench", "Timing", "bench", "benches", "time"]
@@ -65,7 +64,7 @@ def time(
     writes = data or _moves_by_pointer(functions)
     given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in args]
     launch = BlockLaunch(module, functions, target.profile, given, count_of(blocks), data)
-    name = ", ".join(map(name_of, functions))
+    name = ", ".join(f.symbol for f in functions)
     found = time_launch(launch, chip, name, notes)
     for remedy in remedies(found, chip, FreeSpace(functions, target.profile)):
         found.offer(remedy)

@@ -26,7 +26,7 @@ from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
 from pto.transform.cores import state_core
 from pto.transform.fences import Insertions, barrier, flag
-from pto.verify.functions import first_flag, is_defined
+from pto.verify.functions import first_flag
 
 _ROUNDS = 8  # plans that new operations may change before an error
 Starts = tuple[tuple[int, ...], ...]  # of every buffer of every function
@@ -75,7 +75,7 @@ def _write(placement: Placement, known: Sequence[Starts]) -> None:
 
 def ordered(module: Module, profile: Profile) -> Module:
     """The program with synchronisation inserted if a compiler is to do it; else unchanged."""
-    functions = [f for f in module.functions() if is_defined(f)]
+    functions = [f for f in module.functions() if f.has_body]
     needs = bool(functions) and may_lack_order(functions)
     return insert(module, profile) if needs else module
 

@@ -27,7 +27,6 @@ from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.limit import Limit
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
-from pto.verify.functions import name_of
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.unit import Unit
@@ -211,7 +210,7 @@ class PreparedKernel:
 
     @property
     def name(self) -> str:
-        return ", ".join(name_of(f) for f in self.functions)
+        return ", ".join(f.symbol for f in self.functions)
 
     def require(self, count: int) -> None:
         """Check that there are as many arguments as parameters."""

@@ -43,7 +43,7 @@ from pto.run.reference import logical, scalars, simt, tiles, vectors
 from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
 from pto.run.reference.control import CONTROL
 from pto.target.facts import Profile
-from pto.verify.functions import SIMT_ENTRY, name_of
+from pto.verify.functions import SIMT_ENTRY
 
 if TYPE_CHECKING:
     from pto.run.watch.events import Tap
@@ -66,7 +66,7 @@ class Compiler:
     def code(self, function: Operation | str) -> FunctionCode:
         """The code of a function, made once."""
         if isinstance(function, str):
-            function = {name_of(f): f for f in self.module.functions()}[function]
+            function = {f.symbol: f for f in self.module.functions()}[function]
         found = self._codes.get(id(function))
         if found is None:
             found = self._function(function)

@@ -19,7 +19,6 @@ from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
 from pto.run.watch.events import Made, Tap
-from pto.verify.functions import is_defined
 
 Move = Literal["next", "continue", "quit"]
 
@@ -136,7 +135,7 @@ def require_line(module: Module, line: int) -> None:
     lines = {
         op.loc.line
         for function in module.functions()
-        if is_defined(function)
+        if function.has_body
         for op in function.walk()
         if op.loc is not None and not op.regions
     }

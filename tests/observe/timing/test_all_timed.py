@@ -16,7 +16,6 @@ from pto.lang.kernel import Kernel
 from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import build, parameters
 from pto.run.launch.host import launch
-from pto.verify.functions import name_of
 from tests.examples.test_examples import runs
 from tests.observe.timing.test_remedies import COMPARED, NOT_COMPARED
 from tests.test_programs import GOOD
@@ -31,7 +30,7 @@ def is_timed(timing: Any) -> bool:
 def launches(path: Path) -> list[str]:
     """Functions of a program that run on arrays of zeros and the number one; most take tiles."""
     module, found = parse_file(path), []
-    for name in [name_of(op) for op in module.op.regions[0].block.ops if op.name == "func.func"]:
+    for name in [op.symbol for op in module.op.regions[0].block.ops if op.name == "func.func"]:
         try:
             launch(module, entry=name, args=arguments(module, name), timeout=5)
         except PtoError:
