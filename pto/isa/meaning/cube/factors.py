@@ -67,11 +67,11 @@ class OperandLoads(Bursts):
         if at.rows == 0 or at.cols == 0:
             return
         pitch, width = at.src_stride * CUBE_BLOCK_SIZE, at.rows * CUBE_BLOCK_SIZE
-        reads = self.side("reads", source, (at.cols,), (pitch,), width)
+        reads = burst.side(self.name, "reads", source, (at.cols,), (pitch,), width)
         strips = _transposed(self.name, reads.bytes, kind, at)
         count, width = strips.shape
         pitch = at.dst_stride * CUBE_BLOCK_SIZE
-        burst.put(self.side("writes", dst, (count,), (pitch,), width), strips)
+        burst.put(burst.side(self.name, "writes", dst, (count,), (pitch,), width), strips)
 
     def scales_at(self, tile: Pointer) -> Pointer:
         """The address of the scales of the tile at a pointer into L0A or L0B."""
@@ -140,17 +140,12 @@ def _mte_load(rows_first: bool) -> Do:
         kind, transpose = element(case, "source"), case.word("transpose") == "true"
 
         def run(
-            x: OperandLoads,
-            src: Pointer,
-            dst: Pointer,
-            a: int,
-            b: int,
-            row: int | None = None,
-            col: int | None = None,
+            x: OperandLoads, src: Pointer, dst: Pointer, a: int, b: int, *start: int | None
         ) -> None:
             rows, depth = (a, b) if rows_first else (b, a)
             x.counts("a side of the loaded tile", a, b, least=1)
-            at = _window(kind, rows, depth, transpose, x.number(row), x.number(col))
+            row, col = map(x.number, start)
+            at = _window(kind, rows, depth, transpose, row, col)
             _load(x, src, dst, kind, at, transpose)
 
         return run
@@ -192,16 +187,11 @@ def _mte_scales(rows_first: bool) -> Do:
     """Copy fragments from L1; both sides store them along k first."""
 
     def run(
-        x: OperandLoads,
-        src: Pointer,
-        dst: Pointer,
-        a: int,
-        b: int,
-        row: int | None = None,
-        col: int | None = None,
+        x: OperandLoads, src: Pointer, dst: Pointer, a: int, b: int, *start: int | None
     ) -> None:
+        row, col = map(x.number, start or (0, 0))
         x.require(
-            (x.number(row) == 0) & (x.number(col) == 0),
+            (row == 0) & (col == 0),
             lambda: fail(
                 "PTO-X174",
                 f"'{x.name}' op starts at ({row}, {col}), but the ISA does not define the"

@@ -122,11 +122,11 @@ class Into(Bursts):
             return
         rows, cols = (shape.d, shape.n) if turned else (shape.n, shape.d)
         counts, strides = (shape.groups, rows), (shape.outer, shape.inner)
-        reads = self.side("reads", src, counts, strides, cols * kind.itemsize)
+        reads = burst.side(self.name, "reads", src, counts, strides, cols * kind.itemsize)
         found = reads.bytes.view(kind.storage)
         values = found.transpose(0, 2, 1) if turned else found
         blocks, written = (_packed_blocks if shape.small else _blocks)(kind, shape, values)
-        writes = self.side("writes", dst, *written)
+        writes = burst.side(self.name, "writes", dst, *written)
         if not writes.is_distinct:
             raise fail(
                 "PTO-M165",

@@ -18,7 +18,7 @@ from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.isa.meaning.kinds import Do, Make
 from pto.isa.meaning.memory import burst, registers
-from pto.isa.meaning.memory.burst import BurstLoop, BurstSide
+from pto.isa.meaning.memory.burst import BurstLoop
 from pto.isa.meaning.tile.mover import Mover
 
 
@@ -53,17 +53,6 @@ class Bursts(Mover):
     def owned(self, pointer: Pointer, sub: int = 0) -> Pointer:
         """The same address in the buffer of the agent that owns it; `sub` is a vector sub-block."""
         return burst.owned(self.core, pointer, sub)
-
-    def side(
-        self,
-        verb: str,
-        at: Pointer,
-        counts: tuple[int, ...],
-        strides: tuple[int, ...],
-        width: int,
-    ) -> BurstSide:
-        """One side of a transfer, inside its memory."""
-        return burst.side(self.name, verb, at, counts, strides, width)
 
     def aligned(self, pointer: Pointer, loops: Sequence[BurstLoop] = ()) -> None:
         """Check the alignment of bursts in a local buffer.
