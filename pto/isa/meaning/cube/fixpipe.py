@@ -92,32 +92,20 @@ class Fixpipe:
                 f"'{self.name}' op combines elements of {atomic[0]}, but the destination is"
                 f" {self.dst}",
             )
-        for side, values in list(self._writes(core, src, dst, shape, finish, half)):
+        writes: list[Write] = []
+        row = FRACTAL_NZ_ROW * self.src.itemsize
+        for n in range(shape.count if shape.m and shape.n else 0):
+            start = Pointer(src.memory, src.address + n * shape.src_step * row, self.src)
+            items = finish.apply(self._read(start, shape), self.src, self.dst)
+            for part, target in self._parts(core, items, dst, half):
+                moved = self._offset(n * shape.dst_step)
+                place = Pointer(target.memory, target.address + moved, self.dst)
+                writes.extend(self._placed(part, place, shape))
+        for side, values in writes:
             if atomic is None:
                 burst.put(side, values)
             else:
                 burst.update(side, values.view(atomic[0].numpy), *atomic)
-
-    def _writes(
-        self,
-        core: Machine,
-        src: Pointer,
-        dst: Pointer,
-        shape: FixpipeShape,
-        finish: Finish,
-        half: Split,
-    ) -> Iterator[Write]:
-        if shape.m == 0 or shape.n == 0:
-            return
-        row = FRACTAL_NZ_ROW * self.src.itemsize
-        for n in range(shape.count):
-            start = src.address + n * shape.src_step * row
-            values = self._read(Pointer(src.memory, start, self.src), shape)
-            items = finish.apply(values, self.src, self.dst)
-            for part, target in self._parts(core, items, dst, half):
-                moved = self._offset(n * shape.dst_step)
-                place = Pointer(target.memory, target.address + moved, self.dst)
-                yield from self._placed(part, place, shape)
 
     def _read(self, src: Pointer, shape: FixpipeShape) -> Array:
         found = accumulator(
