@@ -104,8 +104,8 @@ def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> GlobalR
     size, (a, b, c, _, _), steps = view.dtype.itemsize, view.shape, view.strides
     base = getattr(view.memory, "base", 0)  # of a watched memory: its bytes on the host
     if a == b == c == 1:
-        line, pitch = (cols, steps[3]) if steps[4] == 1 or cols == 1 else (rows, steps[4])
-        count = rows if line == cols and (steps[4] == 1 or cols == 1) else cols
+        by_rows = steps[4] == 1 or cols == 1
+        count, line, pitch = (rows, cols, steps[3]) if by_rows else (cols, rows, steps[4])
         return GlobalRegion(base + view.address, count, line * size, pitch * size, writes)
     # more than two dimensions: contiguous ones are merged
     run, pitch, total = 1, 0, max(1, rows * cols)

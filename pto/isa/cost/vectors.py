@@ -23,25 +23,15 @@ _BLOCK = 32
 _RECORD = 8
 _GROUPS = 16  # of banks in UB, interleaved every 32 bytes
 # Cost classes of lane functions that differ from an addition.
-_FUNCTIONS: dict[Any, str] = {
-    lanes.mul: "mul",
-    lanes.div: "div",
-    lanes.remainder: "power",
-    lanes.fmod: "power",
-    mathlib.power: "power",
-    mathlib.exp: "exp",
-    mathlib.log: "exp",
-    mathlib.sqrt: "exp",
-    mathlib.tanh: "exp",
-    mathlib.recip: "div",
-    arithmetic.exp_difference: "exp",
-    arithmetic.prelu: "fused",
-    lanes.bit_and: "bits",
-    lanes.bit_or: "bits",
-    lanes.bit_xor: "bits",
-    lanes.shift_left: "bits",
-    lanes.shift_right: "bits",
+_CLASSES: dict[str, tuple[Any, ...]] = {
+    "mul": (lanes.mul,),
+    "div": (lanes.div, mathlib.recip),
+    "power": (lanes.remainder, lanes.fmod, mathlib.power),
+    "exp": (mathlib.exp, mathlib.log, mathlib.sqrt, mathlib.tanh, arithmetic.exp_difference),
+    "fused": (arithmetic.prelu,),
+    "bits": (lanes.bit_and, lanes.bit_or, lanes.bit_xor, lanes.shift_left, lanes.shift_right),
 }
+_FUNCTIONS = {fn: name for name, functions in _CLASSES.items() for fn in functions}
 _REFINED = frozenset({"add", "unary", "lane"})
 # Kinds of lowering, and the class that most of their instructions are of.
 _PRICED = {

@@ -35,13 +35,8 @@ STORE_DISTS: dict[str, tuple[int, ...]] = {
 }
 # Distribution -> granularity its mask is read with, where that is not the element's.
 _MASKS = {
-    "MRG4CHN_B8": 32,
-    "MRG2CHN_B8": 16,
-    "MRG2CHN_B16": 32,
-    "PK_B16": 16,
-    "PK_B32": 32,
-    "PK_B64": 32,
-    "PK4_B32": 32,
+    **dict.fromkeys(("MRG2CHN_B8", "PK_B16"), 16),
+    **dict.fromkeys(("MRG4CHN_B8", "MRG2CHN_B16", "PK_B32", "PK_B64", "PK4_B32"), 32),
 }
 _MASK_IGNORED = ("1PT_B8", "1PT_B16", "1PT_B32")
 
