@@ -7,7 +7,9 @@ result. Results are yielded as they arrive; `in_order` sorts them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from pto.cluster.on import RayCluster
@@ -47,6 +49,40 @@ def each(
             jobs.append(job)
         else:
             yield job.about, result, worker.host
+
+
+def cases(
+    function: str,
+    items: Sequence[Any],
+    shared: Any,
+    lost: Callable[[Any, str], Any],
+    *,
+    streams: bool = False,
+    seconds: float | None = None,
+) -> Generator[tuple[int, Any]] | None:
+    """The results of test cases, each with the number of its item; None without a cluster.
+
+    A result has a name and a node. `lost` makes the result of an item that lost its workers. The
+    results of an item that ran again after the loss of a node are yielded once.
+    """
+    workers = pool()
+    if workers is None:
+        return None
+    answers = each(workers, function, items, shared, streams=streams, seconds=seconds)
+    return _named_once(answers, items, lost)
+
+
+def _named_once(
+    answers: Generator[Answer], items: Sequence[Any], lost: Callable[[Any, str], Any]
+) -> Generator[tuple[int, Any]]:
+    told: set[tuple[int, str]] = set()
+    with closing(answers):
+        for n, result, node in answers:
+            if isinstance(result, LostWorker):
+                result = lost(items[n], f"its worker {result.why}")
+            if (n, result.name) not in told:
+                told.add((n, result.name))
+                yield n, replace(result, node=node)
 
 
 def in_order(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import plain
@@ -27,9 +27,6 @@ from pto.cxx import compiler, provided, running
 from pto.cxx.child import RANKS, Child, Crash
 from pto.gym.selection import select
 from pto.run.launch.engine import cluster_target
-
-if TYPE_CHECKING:
-    from pto.cluster.worker_pool import WorkerPool
 
 STATUSES = {
     "exact": "passes, every output equal to its golden file, bit for bit",
@@ -162,17 +159,24 @@ def run(
 ) -> list[CaseResult]:
     """Run the matching cases, `jobs` folders at a time; `report` is called with each result and
     stops everything by returning True."""
-    if cluster_target() is not None:
+    shared = (expression, seconds)
+    if cluster_target() is not None:  # its machines have the folders under the same paths
         from pto.cluster import tasks
 
-        pool = tasks.pool()
-        if pool is not None:
-            return _elsewhere(pool, folders, (expression, seconds), report)
+        answers = tasks.cases("pto.cxx.st:work_for", folders, shared, _lost, streams=True)
+        if answers is not None:
+            found: list[tuple[int, CaseResult]] = []
+            with closing(answers):
+                for each in answers:
+                    found.append(each)
+                    if report(each[1]):
+                        break
+            return [case for _, case in sorted(found, key=lambda each: each[0])]
     stop = threading.Event()
 
     def work(folder: TestFolder) -> list[CaseResult]:
         out: list[CaseResult] = []
-        for case in () if stop.is_set() else work_for((expression, seconds), folder):
+        for case in () if stop.is_set() else work_for(shared, folder):
             out.append(case)
             if report(case):
                 stop.set()
@@ -183,31 +187,9 @@ def run(
     return [case for cases in running.each(work, folders, jobs) for case in cases]
 
 
-def _elsewhere(
-    pool: WorkerPool,
-    folders: Sequence[TestFolder],
-    shared: tuple[str, float],
-    report: Callable[[CaseResult], bool | None],
-) -> list[CaseResult]:
-    """The same on a cluster; its machines have the folders under the same paths."""
-    from pto.cluster import tasks
-    from pto.cluster.worker_pool import LostWorker
-
-    found: dict[
-        tuple[int, str], CaseResult
-    ] = {}  # a folder may be repeated after the loss of its node
-    with closing(tasks.each(pool, "pto.cxx.st:work_for", folders, shared, streams=True)) as answers:
-        for n, case, node in answers:
-            if isinstance(case, LostWorker):
-                why = [Diagnostic("PTO-U306", f"{folders[n].name}: its worker {case.why}")]
-                case = CaseResult(folders[n].name, "", "crashed", findings=why)
-            if (n, case.name) in found:
-                continue
-            case.node = node
-            found[n, case.name] = case
-            if report(case):
-                break
-    return [found[key] for key in sorted(found, key=lambda key: key[0])]
+def _lost(folder: TestFolder, why: str) -> CaseResult:
+    found = [Diagnostic("PTO-U306", f"{folder.name}: {why}")]
+    return CaseResult(folder.name, "", "crashed", findings=found)
 
 
 def work_for(shared: tuple[str, float], folder: TestFolder) -> Iterator[CaseResult]:

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import plain
@@ -26,9 +26,6 @@ from pto.graphs.runs import Ran
 from pto.gym.selection import select
 from pto.lang.file import users_code
 from pto.run.launch.engine import cluster_target
-
-if TYPE_CHECKING:
-    from pto.cluster.worker_pool import WorkerPool
 
 CppCase = scenes.Scene | folder.BuildFolder
 Case = CppCase | PythonGraph
@@ -133,12 +130,19 @@ def run_all(
     seen: Callable[[SceneResult], None],
 ) -> list[SceneResult]:
     """Run the graphs of a selection, some at a time; results in its order."""
-    if cluster_target() is not None:
+    if cluster_target() is not None:  # its machines have the files under the same paths
         from pto.cluster import tasks
 
-        pool = tasks.pool()
-        if pool is not None:
-            return _elsewhere(pool, found, (chosen, how), seen)
+        def lost(number: int, why: str) -> SceneResult:
+            return SceneResult(found[number].name, found[number].profile, "crashed", why)
+
+        numbers, shared = range(len(found)), (chosen, how)
+        answers = tasks.cases("pto.graphs.suite:work_for", numbers, shared, lost)
+        if answers is not None:
+            done: dict[int, SceneResult] = {}
+            for n, done[n] in answers:
+                seen(done[n])
+            return [done[n] for n in sorted(done)]
 
     def one(each: Case | SceneResult) -> SceneResult:
         outcome = each if isinstance(each, SceneResult) else run(each, how)
@@ -147,28 +151,6 @@ def run_all(
         return outcome
 
     return running.each(one, found, jobs)
-
-
-def _elsewhere(
-    pool: WorkerPool,
-    found: Sequence[Case | SceneResult],
-    shared: tuple[CaseSelection, RunOptions],
-    seen: Callable[[SceneResult], None],
-) -> list[SceneResult]:
-    """The same on a cluster; its machines have the files under the same paths."""
-    from pto.cluster import tasks
-    from pto.cluster.worker_pool import LostWorker
-
-    done: dict[int, SceneResult] = {}
-    for n, outcome, node in tasks.each(
-        pool, "pto.graphs.suite:work_for", range(len(found)), shared
-    ):
-        if isinstance(outcome, LostWorker):
-            each = found[n]
-            outcome = SceneResult(each.name, each.profile, "crashed", f"its worker {outcome.why}")
-        done[n] = replace(outcome, node=node)
-        seen(done[n])
-    return [done[n] for n in sorted(done)]
 
 
 @cache

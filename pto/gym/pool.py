@@ -17,12 +17,12 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError
 from pto.gym.cases import GymProgram
@@ -33,9 +33,6 @@ from pto.gym.scripts import Scripts
 from pto.gym.selection import select
 from pto.run.launch.call import PtoWarning
 from pto.run.launch.engine import cluster_target
-
-if TYPE_CHECKING:
-    from pto.cluster.worker_pool import WorkerPool
 
 CASES = "pto.gym.runner:Runner"
 MODELS = "pto.gym.models.runner:ModelRunner"
@@ -112,27 +109,14 @@ def _elsewhere(programs: Programs, options: Options) -> Generator[GymResult] | N
         return None
     from pto.cluster import tasks
 
-    pool = tasks.pool()
-    return None if pool is None else _results_of(pool, programs, options)
+    def lost(program: GymProgram | ModelKernel, why: str) -> GymResult:
+        return _lost(program, "", f"was not run to its end: {why}")
 
-
-def _results_of(pool: WorkerPool, programs: Programs, options: Options) -> Generator[GymResult]:
-    from pto.cluster import tasks
-    from pto.cluster.worker_pool import LostWorker
-
-    told: set[tuple[str, str]] = set()  # a program that lost its node runs again
-    ordered = _largest_first(programs)
-    limit = 2 * options.seconds + _GRACE
-    answers = tasks.each(
-        pool, "pto.gym.pool:work_for", ordered, options, streams=True, seconds=limit
+    ordered, limit = _largest_first(programs), 2 * options.seconds + _GRACE
+    found = tasks.cases(
+        "pto.gym.pool:work_for", ordered, options, lost, streams=True, seconds=limit
     )
-    with closing(answers):
-        for n, result, node in answers:
-            if isinstance(result, LostWorker):
-                result = _lost(ordered[n], "", f"was not run to its end: its worker {result.why}")
-            if (result.program, result.name) not in told:
-                told.add((result.program, result.name))
-                yield replace(result, node=node)
+    return None if found is None else (result for _, result in found)
 
 
 _kept: dict[Options, _Pool] = {}  # on a cluster worker: the process that runs its cases

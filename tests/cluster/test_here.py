@@ -19,6 +19,7 @@ from pto.cluster import blocks, ranks, tasks
 from pto.cluster.windows import differing
 from pto.cluster.worker_pool import LostWorker
 from pto.core import intervals
+from pto.cxx.st import CaseResult
 from pto.run.launch.engine import selected_cluster
 from tests.cluster.local_pool import Here
 
@@ -221,3 +222,20 @@ def test_a_task_that_ends_its_worker_twice_is_told() -> None:
     pool.given = 1
     with pytest.raises(pto.PtoError, match=r"PTO-U306.*item 0 of 1"):
         list(tasks.in_order(found, "pto.cli.check:checked", items[:1], args))
+
+
+def test_cases_that_ran_again_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (CaseResult("tadd", name, "exact") for name in ("one", "two"))
+    lost = LostWorker("died")
+    answers = [(0, one, "n1"), (0, one, "n2"), (1, one, "n2"), (0, two, "n2"), (2, lost, "n1")]
+    monkeypatch.setattr(tasks, "pool", lambda: Here(1))
+    monkeypatch.setattr(tasks, "each", lambda *args, **options: (answer for answer in answers))
+    found = tasks.cases(
+        "f", ["a", "b", "c"], None, lambda item, why: CaseResult(item, why, "crashed")
+    )
+    assert [(n, r.folder, r.name, r.node) for n, r in found or ()] == [
+        (0, "tadd", "one", "n1"),
+        (1, "tadd", "one", "n2"),
+        (0, "tadd", "two", "n2"),
+        (2, "c", "its worker died", "n1"),
+    ]
