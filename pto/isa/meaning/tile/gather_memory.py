@@ -29,7 +29,7 @@ class TableAccess:
     """
 
     def __init__(self, case: Case, policy: str) -> None:
-        self._asked, self.oob = case.word("coalesce"), case.word(policy) or "undefined"
+        self._asked, self._oob = case.word("coalesce"), case.word(policy) or "undefined"
 
     def run(
         self,
@@ -73,10 +73,10 @@ class TableAccess:
                 held = i, unsigned(x.read(idx, i * down, i * (1 - down)))
             return held[1]
 
-        self._require(x, table, idx, (rows, 1), key, height)
+        number = self.indices(x, (rows, 1), key, height, lambda: _stray(idx, height, table))
 
         def at(i: Lanes, j: Lanes) -> tuple[tuple[Lanes, Lanes], Lanes | None]:
-            row, inside = self.tamed(x, key(i, j), height)
+            row, inside = number(i, j)
             return (row, j), inside
 
         return at
@@ -90,14 +90,12 @@ class TableAccess:
         then: Callable[..., None],
     ) -> None:
         height, width = table.matrix_shape
+        most = height * width
 
         def key(i: Lanes, j: Lanes) -> Lanes:
             return unsigned(x.read(idx, i, j))
 
-        self._require(x, table, idx, size, key, height * width)
-
-        def number(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes | None]:
-            return self.tamed(x, key(i, j), height * width)
+        number = self.indices(x, size, key, most, lambda: _stray(idx, most, table))
 
         def place(i: Lanes, j: Lanes) -> tuple[tuple[Lanes, Lanes], Lanes | None]:
             k, inside = number(i, j)
@@ -105,33 +103,36 @@ class TableAccess:
 
         x.when(x.numbered(table), lambda: then(number), lambda: then(place))
 
-    def _require(
+    def indices(
         self,
         x: Mover,
-        table: GlobalTensor,
-        idx: Tile,
         size: tuple[int, int],
         key: Callable[..., Lanes],
         most: int,
-    ) -> None:
-        """Require indices inside the table, unless an attribute defines a policy for the rest."""
+        error: Callable[[], PtoError],
+    ) -> Callable[[Lanes, Lanes], tuple[Lanes, Lanes | None]]:
+        """fn(i, j): the index key(i, j), and the condition that it is in use; None: always.
+
+        One of `most` or more is an error, unless an attribute says that it is clamped, wrapped or
+        skipped.
+        """
         fine = x.all(*size, lambda i, j: key(i, j) < most)
-        if self.oob != "undefined":
-            fine = fine | (most > 0)
+        x.require(fine if self._oob == "undefined" else fine | (most > 0), error)
 
-        def error() -> PtoError:
-            what = f"the {most} rows or elements of {table}"
-            return stray(unsigned(idx.read_valid()).reshape(-1), most, what)
+        def tamed(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes | None]:
+            found = key(i, j)
+            if self._oob == "clamp":
+                return x.index(less_of(found, most - 1)), None
+            if self._oob == "wrap":
+                return x.index(found) % most, None
+            return x.index(found), found < most if self._oob in ("zero", "skip") else None
 
-        x.require(fine, error)
+        return tamed
 
-    def tamed(self, x: Mover, key: Lanes, most: int) -> tuple[Lanes, Lanes | None]:
-        """Indices clamped or wrapped, or a condition that skips them."""
-        if self.oob == "clamp":
-            return x.index(less_of(key, most - 1)), None
-        if self.oob == "wrap":
-            return x.index(key) % most, None
-        return x.index(key), key < most if self.oob in ("zero", "skip") else None
+
+def _stray(idx: Tile, most: int, table: GlobalTensor) -> PtoError:
+    what = f"the {most} rows or elements of {table}"
+    return stray(unsigned(idx.read_valid()).reshape(-1), most, what)
 
 
 def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
@@ -143,11 +144,13 @@ def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
 
 
 def _element(x: Mover, table: GlobalTensor, place: Any, inside: Lanes | None) -> Lanes:
-    """An element by row and column, or by its number."""
-    if not isinstance(place, tuple):
-        return x.item(table, place, inside)
-    row, col = place
-    return x.read(table, row, col, inside)
+    """An element by row and column, or by its number; 0 where it is skipped."""
+    if isinstance(place, tuple):
+        row, col = place
+        found = x.read(table, row, col, inside)
+    else:
+        found = x.item(table, place, inside)
+    return found if inside is None else select(inside, found, const(found, 0))
 
 
 # ---- mgather
@@ -160,12 +163,7 @@ def _gather(case: Case) -> Callable[..., None]:
         rows, cols = dst.get_valid()
 
         def move(at: Callable[..., Any]) -> None:
-            def cell(i: Lanes, j: Lanes) -> Lanes:
-                place, inside = at(i, j)
-                found = _element(x, mem, place, inside)
-                return found if inside is None else select(inside, found, const(found, 0))
-
-            x.each(rows, cols, cell, dst)
+            x.each(rows, cols, lambda i, j: _element(x, mem, *at(i, j)), dst)
 
         x.when((rows > 0) & (cols > 0), lambda: access.run(x, mem, idx, (rows, cols), move))
 
@@ -184,18 +182,17 @@ def _gather_listed(case: Case) -> Callable[..., None]:
             n = i if by_row else i * cols + j
             return unsigned(x.read(idx, n // wide, n % wide))
 
-        fine = x.all(rows, 1 if by_row else cols, lambda i, j: key(i, j) < most)
-        if access.oob != "undefined":
-            fine = fine | (most > 0)
-        x.require(
-            fine, lambda: fail("PTO-S170", f"an index is outside the {most} elements of {mem}")
+        number = access.indices(
+            x,
+            (rows, 1 if by_row else cols),
+            key,
+            most,
+            lambda: fail("PTO-S170", f"an index is outside the {most} elements of {mem}"),
         )
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
-            at, inside = access.tamed(x, key(i, j), most)
-            place = (at, j) if by_row else (at // width, at % width)
-            found = x.read(mem, *place, inside)
-            return found if inside is None else select(inside, found, const(found, 0))
+            at, inside = number(i, j)
+            return _element(x, mem, (at, j) if by_row else (at // width, at % width), inside)
 
         x.each(rows, cols, cell, dst)
 
