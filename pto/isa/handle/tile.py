@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pto.core.compact import Compact
 from pto.core.tile import TileType
-from pto.isa.handle.view import memref_of_rank, same_space
+from pto.isa.handle.view import handle_family, memref_of_rank, same_space
 from pto.isa.meaning.handle import memref
 from pto.isa.meaning.handle import view as meaning
 from pto.isa.row import types as t
@@ -129,15 +129,12 @@ def _memref_covers(src: TileType, dst: t.MemRef) -> str | None:
 
 # ---- handles
 
-HANDLE = Family(
+HANDLE = handle_family(
     "tile handles",
     "tiles as values",
-    "support",
     cite=_TD,
     text="$operands {} : types -> results",
     subject="result",
-    cost="free",
-    traits=Traits(names_only=True),
 )
 _AUGUST = "PTOAS include/PTO/IR/PTOOps.td (2026-08)"
 
@@ -292,15 +289,12 @@ TILE_BUF_ADDR = HANDLE.row(
 
 # ---- the same as memrefs, between the passes of a compiler
 
-LOWERED = Family(
+LOWERED = handle_family(
     "lowered tiles",
     "tiles as memrefs with their description beside them",
-    "support",
     results=(Result("result", "memref"),),
     text="$operands {} : types to results",
-    cost="free",
     cite=_TD,
-    traits=Traits(names_only=True),
 )
 _CONFIG = (Attr("config", "any", meaning="layout, pad and compact mode of the tile"),)
 _BOUND = "$source <? , $valid_row , $valid_col > {} : types(source) -> results"

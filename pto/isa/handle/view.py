@@ -5,6 +5,7 @@ None of these moves data. Tile handles and windows on tiles are in `tile.py`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pto.core.memory import Space
@@ -140,14 +141,14 @@ def _dimension_exists(case: Case, dim_index: int) -> str | None:
 
 # ---- pointers
 
-POINTER = Family(
+handle_family = partial(  # of values that name storage
+    Family, section="support", cost="free", traits=Traits(names_only=True)
+)
+POINTER = handle_family(
     "pointers",
     "addresses of elements in one memory space",
-    "support",
     text="$operands {} : types -> results",
     subject="ptr",
-    cost="free",
-    traits=Traits(names_only=True),
 )
 
 ADDPTR = POINTER.row(
@@ -205,14 +206,11 @@ for _name, _from, _to in (
 
 # ---- views of global memory
 
-VIEW = Family(
+VIEW = handle_family(
     "views",
     "where a tensor lies in global memory",
-    "support",
     text="$operands {} : types(tensor_view) -> results",
     subject="result",
-    cost="free",
-    traits=Traits(names_only=True),
 )
 _DIM = (read("tensor_view", "view"), read("dim_index", "index"))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pto.core.tile import TileType
 from pto.isa.handle.tile import AXES, VALID, same_config, valid_in
-from pto.isa.handle.view import same_space
+from pto.isa.handle.view import handle_family, same_space
 from pto.isa.meaning.handle import subview as meaning
 from pto.isa.row.attributes import Array, Int
-from pto.isa.row.instr import Attr, Family, Result, read
+from pto.isa.row.instr import Attr, Result, read
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import Case, dims, rule, same_dtype
 
@@ -101,10 +101,9 @@ def _whole_lines(case: Case, source: TileType) -> str | None:
 
 # ---- rows
 
-WINDOW = Family(
+WINDOW = handle_family(
     "windows on tiles",
     "element (i, j) of result is source(offsets[0] + i, offsets[1] + j), in the parent's storage",
-    "support",
     operands=(read("source"), read("offsets*", "index")),
     attrs=(Attr("sizes", "any", required=True, meaning="rows and columns of the window"),),
     subject="result",
@@ -117,7 +116,6 @@ WINDOW = Family(
         same_config("source", "result"),
         _on_box,
     ),
-    cost="free",
     traits=Traits(names_only=True, by_hand=True),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 from pto.isa.meaning.memory import collective as meaning
@@ -32,6 +33,8 @@ _PAGES = "pto-isa docs/isa/comm"
 _TD = "PTOAS include/PTO/IR/PTOOps.td"
 
 
+_family = partial(Family, section="comm", needs="collectives")
+
 # ---- point to point
 
 
@@ -44,12 +47,10 @@ def _open_window(case: Case, name: str) -> str | None:
     return f"it is a tensor_view of {shape_text(type.shape)}"
 
 
-POINT_TO_POINT = Family(
+POINT_TO_POINT = _family(
     "point to point",
     "copy between the global memories of two ranks through a staging tile",
-    "comm",
     operands=(write("dst", "view"), read("src", "view"), scratch("ping"), scratch("pong?")),
-    needs="collectives",
     text="( $dst , $src , buf( $ping <? , $pong > ) : types ) {}",
     pipe="MTE3",
     rules=(
@@ -149,12 +150,10 @@ def _scratch_bytes(case: Case) -> str | None:
 
 
 _SESSION = "the session stays alive until the event is complete"
-ASYNC = Family(
+ASYNC = _family(
     "asynchronous transfer",
     "transfers that go on while the core works",
-    "comm",
     cite=_TD,
-    needs="collectives",
     cost="remote",
 )
 ASYNC.row(
@@ -237,13 +236,11 @@ for _name, _meaning in {
 # ---- signals
 
 _CMP = Attr("cmp", "wait_cmp", required=True, meaning="numbered apart from the cmp of tcmp")
-SIGNAL = Family(
+SIGNAL = _family(
     "signal",
     "words in global memory by which ranks tell each other",
-    "comm",
     attrs=(_CMP,),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
-    needs="collectives",
     pipe="S",
     subject="signal",
     rules=(static_shape("signal"),),
@@ -294,12 +291,10 @@ _TAIL = "recv( $ping <? , $pong > ) , group( $group* ) : types ) {}"
 
 
 def _collective(whole: Operand, members: Operand, meaning: str) -> Family:
-    return Family(
+    return _family(
         f"collective on {whole.name}",
         meaning,
-        "comm",
         operands=(whole, scratch("ping"), scratch("pong?"), members),
-        needs="collectives",
         attrs=(_ROOT, _ENGINE),
         text=f"( ${whole.name} , {_TAIL}",
         pipe="MTE3",

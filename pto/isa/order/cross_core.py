@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pto.isa.meaning.order import flags as meaning
-from pto.isa.order.flags import id_below, one_id, pipe_exists
+from pto.isa.order.flags import id_below, one_id, order_family, pipe_exists
 from pto.isa.row.instr import Attr, Family, read
 from pto.isa.row.order import SendSignal, WaitSignal
 from pto.isa.rules.rule import Case, attr_in, dtype_in
@@ -32,10 +32,9 @@ _A5_PIPES = replace(
 _LOCAL_PIPE = Attr("pipe", "pipe", required=True, meaning="the pipe of this core")
 _EVENT_ID = Attr("event_id", "i32", meaning="on a5 the cube reaches sub-block 1 with id + 16")
 _FFTS_MODE = Attr("ffts_mode", "i32", meaning="a2a3: 0 all cores, 1 the vector pair, 2 the core")
-SEMAPHORE = Family(
+SEMAPHORE = order_family(
     "semaphores",
     "counters that the cube and the vector sub-blocks of a core share",
-    "scalar",
     cite=(_MANUAL, _TD),
     operands=(read("event_id_dyn?", "index"),),
     attrs=(_LOCAL_PIPE, _EVENT_ID),
@@ -76,10 +75,9 @@ SEMAPHORE.row(
 )
 
 # The same semaphores under the names of the micro-instruction manual, ids as operands.
-BY_OPERAND = Family(
+BY_OPERAND = order_family(
     "semaphores by operand",
     "semaphores whose id is an operand",
-    "scalar",
     profiles="a2a3",
     text="$ins {}",
     pipe="S",
@@ -114,10 +112,9 @@ BY_OPERAND.row(
     cite=(f"{_PAGES}/wait-flag-dev.md", f"{_GYM}:1698"),
     cxx="wait_flag_dev event_id",
 )
-INTRA_BLOCK = Family(
+INTRA_BLOCK = order_family(
     "semaphores of a block",
     "semaphores between the cube and one vector sub-block; older text has both ids as operands",
-    "scalar",
     profiles="a2a3 a5",
     operands=(read("pipe_dyn?", "i64"), read("event_dyn?", "i64"), read("event_id_dyn?", "index")),
     attrs=(replace(_LOCAL_PIPE, required=False), _EVENT_ID),

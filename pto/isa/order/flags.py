@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pto.isa.meaning.order import flags as meaning
 from pto.isa.meaning.scalar import arrays
@@ -63,6 +64,8 @@ def one_id(case: Case, attr: str, operand: str) -> str | None:
 
 _EVENT = id_below("", "event_id", lambda case: case.profile.sync.event_ids, "an event id")
 
+order_family = partial(Family, section="scalar")
+
 # ---- flags between pipes
 
 _PIPES = (
@@ -74,10 +77,9 @@ _PIPE_RULES = (
     pipe_exists("src_pipe", "dst_pipe"),
     _two_pipes("src_pipe", "dst_pipe"),
 )
-FLAG = Family(
+FLAG = order_family(
     "flags",
     "a flag of (src_pipe, dst_pipe, event_id): one set, one wait",
-    "scalar",
     attrs=(*_PIPES, Attr("event_id", "event", required=True)),
     text="[ @src_pipe , @dst_pipe , @event_id ] {}",
     rules=_PIPE_RULES,
@@ -163,7 +165,7 @@ EVENT.row(
 
 # ---- barriers
 
-BARRIER = Family("barriers", "order within a pipe or a scope", "scalar", cost="barrier")
+BARRIER = order_family("barriers", "order within a pipe or a scope", cost="barrier")
 
 BARRIER.row(
     "barrier",
@@ -205,10 +207,9 @@ BARRIER.row(
 
 # ---- buffer ids: pipes use the buffer of an id one after the other, in program order
 
-BUFFER_ID = Family(
+BUFFER_ID = order_family(
     "buffer ids",
     "pipes take turns with a buffer in program order",
-    "scalar",
     operands=(read("buf_id_dyn?", "int"), read("mode_dyn?", "int")),
     attrs=(
         Attr("op_type", "pipe|pipe_event_type|sync_op_type", required=True),
@@ -253,10 +254,9 @@ BUFFER_ID.row(
     cxx="rls_buf op_type buf_id mode",
 )
 
-DYNAMIC_BUFFER_ID = Family(
+DYNAMIC_BUFFER_ID = order_family(
     "buffer ids",
     "a buffer id that is known when it runs",
-    "scalar",
     operands=(read("buf_id_dyn", "index"),),
     attrs=(BUFFER_ID.attrs[0], BUFFER_ID.attrs[2]),
     text="=buffer_id",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pto.isa.handle.view import handle_family
 from pto.isa.meaning.order import ring as meaning
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Bool
-from pto.isa.row.instr import Attr, Family, Instr, Result, read
+from pto.isa.row.instr import Attr, Instr, Result, read
 from pto.isa.row.order import OpenQueue, QueueSlots
 from pto.isa.row.traits import Traits
 from pto.isa.rules.global_memory import element_count
@@ -147,10 +148,9 @@ _LOWERED_SHAPE = (
 
 # ---- as a program writes it, once for each side
 
-SETUP = Family(
+SETUP = handle_family(
     "queue set-up",
     "one end of a queue between the cube and the vector side",
-    "support",
     operands=(
         read("gm_slot_buffer?", "pointer"),
         read("gm_slot_tensor?", "tensor view"),
@@ -185,8 +185,6 @@ SETUP = Family(
         _belong_together,
         _slot_holds_tensor,
     ),
-    cost="free",
-    traits=Traits(names_only=True),
 )
 OPEN_AT = dict[str, Instr]()  # by side
 for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
@@ -208,15 +206,12 @@ for _core, _side in {"aic": "cube", "aiv": "vector"}.items():
 
 # ---- as a compiler lowers it
 
-LOWERED = Family(
+LOWERED = handle_family(
     "lowered queues",
     "a queue as a value",
-    "support",
     cite=_TD,
     results=(Result("pipe", "pipe"),),
     rules=_LOWERED_SHAPE,
-    cost="free",
-    traits=Traits(names_only=True),
 )
 GLOBAL_QUEUE = LOWERED.row(
     "initialize_l2g2l_pipe",
@@ -253,14 +248,11 @@ LOCAL_QUEUE = LOWERED.row(
 
 # ---- local buffers of queues
 
-BUFFER = Family(
+BUFFER = handle_family(
     "queue buffers",
     "where a queue lies",
-    "support",
     cite=(_MANUAL, _TD),
     results=(Result("addr", "i32"),),
-    cost="free",
-    traits=Traits(names_only=True),
 )
 RESERVE_BUFFER = BUFFER.row(
     "reserve_buffer",
