@@ -26,6 +26,8 @@ def unproved(window: ViewPart, given: Guards) -> str | None:
             continue
         if not never_negative(axis.offset, given):
             return f"{axis.offset} >= 0"
+        if not never_negative(axis.size, given):
+            return f"{axis.size} >= 0"
         if not not_above(last, axis.extent, given):
             return f"{last} <= {axis.extent}"
     return None

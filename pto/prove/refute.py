@@ -17,7 +17,7 @@ from pto.prove.blocks import BlockPair
 from pto.prove.facts import KernelUses, MemUse
 from pto.prove.number import Symbol, evaluated
 
-_SIZES: Final = (16, 1, 33, 128, 100, 2, 64, 256, 8, 17, 1000)
+_SIZES: Final = (16, 1, 33, 128, 100, 2, 64, 256, 8, 17, 1000, 0)
 _NEGATIVE: Final = -(1 << 16)  # of arguments that are no sizes
 _SECONDS: Final = 0.3  # to look for one counterexample
 _DATA: Final = (1 << 16, -1)  # that arrays may hold
@@ -72,7 +72,7 @@ def _leaves(use: MemUse, known: Known) -> bool:
         at, size, extent = (evaluated(n, known) for n in (axis.offset, axis.size, axis.extent))
         if at is None or size is None or extent is None:
             return False
-        if at < 0 or at + size > extent:
+        if at < 0 or size < 0 or at + size > extent:
             return True
     return False
 

@@ -71,6 +71,30 @@ def test_a_window_that_no_size_guards_is_refuted_with_numbers():
     assert f"a run confirms it: rows = {rows}, {blocks} block" in shown
 
 
+def test_a_window_of_fewer_than_no_rows_is_refuted():
+    """What is left for a block behind the last row is negative, and a run stops there."""
+    left = (
+        "%left = arith.subi %rows, %first : index",
+        "%n = arith.minsi %left, %c8 : index",
+        "%none = arith.maxsi %n, %c0 : index",
+    )
+    part, tile = "!pto.partition_tensor_view<?x128xf32>", TILE.replace(">", ", valid=?x128>")
+
+    def sized(size: str) -> str:
+        text = program("%first", "%first", *left).replace(PART, part).replace(TILE, tile)
+        text = text.replace("alloc_tile", f"alloc_tile valid_row = {size}")
+        text = text.replace("sizes = [%c8", f"sizes = [{size}")
+        head, _, rest = text.partition("%t = ")
+        made, _, rest = rest.partition("\n")  # the windows come first, so that a run shows them
+        return head + rest.replace("pto.tload", f"%t = {made}\npto.tload", 1)
+
+    found = told(sized("%n"))["bounds"]
+    assert found.verdict == "refuted" and found.example is not None
+    assert found.example.names["rows"] < 8 * (found.example.blocks - 1)
+    assert told(sized("%n"), "rows >= 8 * blocks")["bounds"].verdict == "proved"
+    assert told(sized("%none"))["bounds"].verdict != "proved"  # and begins behind the last row
+
+
 def test_an_assumption_settles_it():
     found = told(program("%first", "%first"), "rows >= 8 * blocks")
     assert {a.verdict for a in found.values()} == {"proved"}
