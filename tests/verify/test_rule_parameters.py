@@ -30,9 +30,7 @@ _OPS = {op.name: op for op in parse(_PROGRAM).walk()}  # the last tgetval
 
 
 def _case(name: str) -> Case:
-    op = _OPS[name]
-    assert op.row is not None
-    return Case(op, op.row, profile("a2a3"))
+    return Case(_OPS[name], profile("a2a3"))
 
 
 @rule("PTO-S020", "expects tiles")
@@ -87,8 +85,7 @@ def test_arguments(tested: Rule, name: str, found: str | None) -> None:
 
 def test_constant_operand() -> None:
     first = next(op for op in parse(_PROGRAM).walk() if op.name == "pto.tgetval")
-    assert first.row is not None
-    case = Case(first, first.row, profile("cpu"))
+    case = Case(first, profile("cpu"))
     assert _number.test(case) == "pto.tgetval at 2"
     assert case.asked_numbers  # part of the key under which a legal operation is remembered
 
