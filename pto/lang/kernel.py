@@ -378,8 +378,8 @@ class Kernel(Generic[P]):
             bound = self._signature.bind(*args, **named)
         except TypeError as error:
             listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)
-            other = f'{self.name}.on("a2a3") is this kernel for another profile'
-            help = other if "profile" in named else None
+            word = next((word for word in _INSTEAD if word in named), None)
+            help = None if word is None else _INSTEAD[word].format(self.name)
             raise mistake("PTO-U210", f"{self.name}({listed}): {error}", help=help) from None
         bound.apply_defaults()
         return list(bound.arguments.values())
@@ -429,6 +429,14 @@ class Kernel(Generic[P]):
             self._captured.leave_out_changed()
             self._cache[key, self._captured.key()] = found
         return found
+
+
+# Parameters that are no options of a call, and what to write.
+_INSTEAD = {
+    "profile": '{}.on("a2a3") is this kernel for another profile',
+    "device": "{}.time(..., device=) gives the time on a chip; a run depends on the profile alone",
+    "sanitize": "{}.sanitize(...) runs it under the sanitizer; PTO_SANITIZE=1 makes every run do",
+}
 
 
 def _writes() -> Writes:

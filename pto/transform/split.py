@@ -149,7 +149,7 @@ class _Joined:
         assert isinstance(dst.type, TileBuf)
         given, wanted = src.type.tile, dst.type.tile
         if given.role is not Role.ACC or (given.dtype, ND) != (wanted.dtype, wanted.layout):
-            raise _refused(op, f"moves {src.type} to {dst.type}, which a queue does not convert")
+            raise _refused(op, f"moves {given} to {wanted}, which a queue does not convert")
         if fenced:  # the cube core has read what the vector core may write again
             self._put(op, FULL_FENCE, attrs={"scope": Enum("fence_scope", "gm")})
         kind: TileBuf = dst.type

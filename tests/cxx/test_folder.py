@@ -190,6 +190,31 @@ def test_a_strided_column_is_refused(tmp_path):
     assert "Layout::DN" in (made.path / "column_kernel.cpp").read_text()
 
 
+def test_what_the_library_asserts_is_an_error_once_for_a_line(tmp_path):
+    @pto.kernel(profile="a2a3")
+    def columns(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        for _ in range(3):
+            pto.store(y, pto.load(x[:, 0:1], 16, 1) + 1.0)
+
+    x = np.ones((16, 8), np.float32)
+    with pytest.raises(pto.PtoError) as caught:
+        columns.export(x, np.zeros((16, 1), np.float32), out=str(tmp_path / "out"))
+    (finding,) = caught.value.diagnostics
+    assert (finding.code, finding.severity) == ("PTO-L066", "error")
+    assert "would not compile" in (finding.help or "")
+
+
+def test_a_move_between_the_cores_is_told_in_types_of_tiles(tmp_path):
+    @pto.kernel(profile="a5")
+    def twice(x: pto.Global[pto.f16], y: pto.Global[pto.f32]) -> None:
+        t = pto.load(x, 32, 32)
+        pto.store(y, pto.dot(t + t, t))
+
+    x = np.ones((32, 32), np.float16)
+    with pytest.raises(pto.PtoError, match=r"moves vec 32x32xf16 NZ to mat 32x32xf16 NZ, which"):
+        twice.export(x, np.zeros((32, 32), np.float32), out=str(tmp_path / "out"))
+
+
 def test_data_may_decide_where_a_kernel_goes(tmp_path):
     """The predicted time is that of a run on the data."""
 

@@ -40,6 +40,22 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
     "mask plus one": (lambda t, x, n: (t > 0.0) + 1, "a comparison of tiles and 'int'", "where"),
     "fold of a mask": (lambda t, x, n: (t > 0.0).sum(), "has no `sum`", "pto.where"),
     "turned window": (lambda t, x, n: x[0:4].transpose(), "a window on global memory", "].T"),
+    "reshaped window": (
+        lambda t, x, n: x[0:4].reshape(2, 2),
+        "has no `reshape`",
+        "[i : i + 16, None]",
+    ),
+    "too many indices": (lambda t, x, n: x[0, 0, 0], "3 indices for x", "at most one for each"),
+    "bytes to floats": (
+        lambda t, x, n: pto.zeros(16, 64, pto.u8).to(pto.f32),
+        "converts u8 to f16",
+        ".to(pto.f16).to(pto.f32) (exact)",
+    ),
+    "words to bytes": (  # by way of u8 the sign would be lost
+        lambda t, x, n: pto.zeros(16, 64, pto.i32).to(pto.i8),
+        "converts i32 to",
+        ".to(pto.f32).to(pto.f16).to(pto.i8) (rounds more than once)",
+    ),
     "window's shape": (lambda t, x, n: x[0:4].shape, "has no `shape`", "t.valid"),
     "array's maximum": (lambda t, x, n: x.max(), "an array in global memory", "pto.load"),
     "minus an array": (lambda t, x, n: -x, "an array in global memory", "pto.load"),
@@ -198,3 +214,12 @@ def test_no_argument_of_a_function_makes_an_error_that_is_no_finding(name: str):
                 pto.kernel(k).module(X, X.copy())
             except pto.PtoError as error:
                 assert error.diagnostics[0].loc is not None
+
+
+def test_an_option_that_is_a_method_is_named():
+    @pto.kernel(profile="a5")
+    def k(x: F32) -> None:
+        pto.store(x, pto.load(x, 16, 64))
+
+    with pytest.raises(pto.PtoError, match=r"k\.sanitize\(\.\.\.\) runs it under the sanitizer"):
+        k(np.zeros((16, 64), np.float32), sanitize=True)  # pyright: ignore[reportCallIssue]

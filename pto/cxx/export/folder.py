@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.errors import PtoError, fail
+from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import address_of
 from pto.core.output import write_whole
 from pto.cxx.export import SIGNALS, cpp
@@ -170,11 +170,20 @@ def export(
     return made
 
 
+def _refused(finding: Diagnostic) -> Diagnostic:
+    """A warning about what the library asserts as the error that its compiler gives."""
+    if finding.severity == "error":
+        return finding
+    told = finding.help or "the headers assert it: an exported kernel would not compile"
+    return replace(finding, severity="error", help=told)
+
+
 def _judged(module: Module, profile: str | None, device: str | None) -> Target:
     """The target of a program without errors, and without what the library does not take."""
     target, found = judge(module, profile=profile, device=device)
-    if errors := [d for d in found if d.severity == "error" or d.code in ASSERTED]:
-        raise PtoError(*errors)
+    kept = [d for d in found if d.severity == "error" or d.code in ASSERTED]
+    if errors := {(d.code, d.message, d.loc): _refused(d) for d in kept}:  # a line unrolled: once
+        raise PtoError(*errors.values())
     return target
 
 

@@ -107,6 +107,8 @@ _KINDS: dict[type, tuple[str, str]] = {
 }
 _WINDOW_HELP = {
     "transpose": "x[i : i + 16, j : j + 64].T",
+    "reshape": "reshape the array first: x.reshape(-1, 1)[i : i + 16, :]; x[i : i + 16, None] is a"
+    " part of one dimension as a column",
     "shape": "x.shape is that of the array; t.shape and t.valid are those of the tile it fills",
 }
 _CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) ((?:missing|takes|got) .*)")

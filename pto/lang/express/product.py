@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pto.core.dtypes import F32, I32, DType
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from pto.core.dtypes import F32, I32, DType, dtype
 from pto.core.tile import Role
 from pto.isa.tile.convert import CONVERSIONS
 from pto.lang.call import instructions
@@ -141,9 +144,9 @@ def _require_accumulator(acc: Tile, left: Tile, right: Tile) -> None:
         )
 
 
-def convert(t: Tile, dtype: object, mode: str | None = None, saturate: bool | None = None) -> Tile:
+def convert(t: Tile, to: object, mode: str | None = None, saturate: bool | None = None) -> Tile:
     """The tile in another element type: one tcvt."""
-    kind = element(dtype)
+    kind = element(to)
     t = vector(t)
     if kind is t.dtype and mode is None:
         return t
@@ -160,18 +163,49 @@ def convert(t: Tile, dtype: object, mode: str | None = None, saturate: bool | No
 
 
 def _require_conversion(own: DType, kind: DType) -> None:
-    """Raise if the profile has no such conversion; the help names a conversion in two steps."""
+    """Raise if the profile has no such conversion; the help names one in several steps."""
     table = CONVERSIONS.get(current().profile)
     if table is None or kind.name in table.get(own.name, "").split():
         return
     reached = table.get(own.name, "").split()
-    by = next((each for each in reached if kind.name in table.get(each, "").split()), None)
     raise mistake(
         "PTO-U085",
         f".to(pto.{kind}) of {own}: {current().profile} converts {own} to"
         f" {', '.join(reached) or 'nothing'}",
-        help=f"by way of {by}, which rounds twice: .to(pto.{by}).to(pto.{kind})" if by else None,
+        help=_steps(own, kind, table),
     )
+
+
+def _steps(own: DType, kind: DType, table: Mapping[str, str]) -> str | None:
+    """A shortest sequence of conversions through types with the range of both ends; of several the
+    one that rounds least."""
+    low, high = max(own.min, kind.min), min(own.max, kind.max)
+    ways, seen = [(own,)], {own.name}
+    while ways:
+        longer = [(*way, dtype(n)) for way in ways for n in table.get(way[-1].name, "").split()]
+        if found := [way for way in longer if way[-1] is kind]:
+            best = min(found, key=_roundings)
+            told = ("exact", "rounds once", "rounds more than once")[min(_roundings(best), 2)]
+            return f"in steps: {''.join(f'.to(pto.{each})' for each in best[1:])} ({told})"
+        fitting = [way for way in longer if way[-1].min <= low and high <= way[-1].max]
+        ways = [way for way in fitting if way[-1].name not in seen]
+        seen |= {way[-1].name for way in ways}
+    return None
+
+
+def _roundings(way: Sequence[DType]) -> int:
+    """How many conversions of a sequence cannot keep every value."""
+    return sum(not _holds(b, a) for a, b in pairwise(way))
+
+
+def _holds(kind: DType, own: DType) -> bool:
+    """True if a type has every value of another one."""
+    if own.is_integer and kind.is_integer:
+        return kind.min <= own.min and own.max <= kind.max
+    if own.form is not None and kind.form is not None:
+        return kind.max >= own.max and kind.form.mantissa >= own.form.mantissa
+    digits = own.bits - own.is_signed
+    return own.is_integer and kind.form is not None and kind.form.mantissa + 1 >= digits
 
 
 def transpose(t: Tile) -> Tile:

@@ -95,7 +95,9 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         keys = list(key) if isinstance(key, tuple) else [key]
         given = sum(k is not None and k is not Ellipsis for k in keys)
         if given > self.ndim:
-            raise mistake("PTO-S201", f"{given} indices for an array of {self.ndim} dimensions")
+            size = "x".join(str(n) if isinstance(n, int) else "?" for n in self.shape)
+            told = f"{given} indices for {self.pointer.name}, an array of shape {size}"
+            raise mistake("PTO-S201", told, help="write at most one for each dimension")
         at = next((n for n, k in enumerate(keys) if k is Ellipsis), len(keys))
         keys[at : at + 1] = [slice(None)] * (self.ndim - given)
         if any(k is None for k in keys):
