@@ -40,9 +40,9 @@ def unused_tests(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
     """Tests of a signal with an unused result."""
     for op in (op for f in functions for op in f.walk()):
         if isinstance(op.order, TestSignal) and not is_used(op):
-            message = f"'{op.name}' op orders nothing: no operation takes its result"
             help = "branch on the result, or loop until it holds; pto.comm.twait waits by itself"
-            yield Diagnostic("PTO-R045", message, op.loc, "warning", help=help)
+            idle = "orders nothing: no operation takes its result"
+            yield op.finding("PTO-R045", idle, "warning", help=help)
 
 
 def occupancy(

@@ -17,7 +17,7 @@ from pto.isa.meaning.handle.view import CAST_POINTER
 from pto.isa.meaning.order.queue import POP
 from pto.isa.order.queue_setup import RESERVE_BUFFER
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Bool, Enum, Int, Str
+from pto.isa.row.attributes import Bool, integer, word
 from pto.target.devices import DeviceSpec
 from pto.target.facts import Profile
 from pto.target.profile import device, smallest
@@ -143,17 +143,11 @@ def _memref_bytes(op: Operation, type: t.MemRef) -> int:
 
 
 def _reserved(op: Operation) -> LocalBuffer:
-    name, size, base = (op.attrs.get(k) for k in ("name", "size", "base"))
-    where, auto = op.attrs.get("location"), op.attrs.get("autoAlloc")
-    placed = isinstance(auto, Bool) and not auto.value and isinstance(base, Int)
-    return LocalBuffer(
-        op,
-        name.value if isinstance(name, Str) else "",
-        "queue",
-        space(where.value) if isinstance(where, Enum) else Space.UB,
-        size.value if isinstance(size, Int) else 0,
-        fixed=base.value if placed and isinstance(base, Int) else None,
-    )
+    name, where = word(op.attrs, "name") or "", word(op.attrs, "location")
+    buffer = space(where) if where is not None else Space.UB
+    placed = op.attrs.get("autoAlloc") == Bool(False)
+    fixed = integer(op.attrs, "base") if placed else None
+    return LocalBuffer(op, name, "queue", buffer, integer(op.attrs, "size") or 0, fixed=fixed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from pto.ir.graph import Module, Operation, Value
 from pto.ir.text.types import type_text
 from pto.isa.order.queue_setup import IMPORT_BUFFER, RESERVE_BUFFER
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Attribute, Int, Str, Symbol
+from pto.isa.row.attributes import Attribute, Int, Str, Symbol, word
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.verify.functions import entries
@@ -115,8 +115,8 @@ def _reserve(op: Operation, peer: Operation | None) -> Operation:
     for other in peer.walk() if peer is not None else ():
         if other.row is RESERVE_BUFFER and other.attrs.get("name") == wanted:
             return other
-    symbol = op.attrs.get("peer_func")
-    who = f"@{symbol.name}" if isinstance(symbol, Symbol) else "its peer"
+    symbol = word(op.attrs, "peer_func")
+    who = "its peer" if symbol is None else f"@{symbol}"
     what = f"'{wanted.value}'" if isinstance(wanted, Str) else "this name"
     raise fail("PTO-M127", f"'{op.name}' op: {who} reserves no buffer {what}", loc=op.loc)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pto.ir.graph import Operation
-from pto.isa.row.attributes import Int
+from pto.isa.row.attributes import integer
 from pto.isa.row.flag import flag_of
 from pto.isa.row.order import Acquire, OfBuffer, OfFlag, SetFlag
 from pto.isa.row.pipe_of import inner_flags, pipe_of
@@ -78,7 +78,7 @@ def occupancy(function: Operation, profile: Profile) -> Occupancy:
             each = _use(used, f"{flag.src} -> {flag.dst}", None if op.operands else flag.id)
             _step(each, at, isinstance(order, SetFlag), op, numbers)
         elif isinstance(order, OfBuffer):
-            each = _use(used, BUFFER, _buffer_id(case, order))
+            each = _use(used, BUFFER, integer(op.attrs, order.id))
             each.by.setdefault(pipe_of(case))
             _step(each, at, isinstance(order, Acquire), op, numbers)
         for source, target, number in inner_flags(case):
@@ -91,11 +91,6 @@ def occupancy(function: Operation, profile: Profile) -> Occupancy:
 
 def _use(used: dict[_Key, Used], what: str, number: int | None) -> Used:
     return used.setdefault((what, number), Used(what, number))
-
-
-def _buffer_id(case: Case, order: OfBuffer) -> int | None:
-    value = case.op.attrs.get(order.id)
-    return value.value if isinstance(value, Int) else None
 
 
 def _step(used: Used, at: int, begins: bool, op: Operation, numbers: dict[Operation, int]) -> None:

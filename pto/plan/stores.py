@@ -22,7 +22,7 @@ from pto.ir.graph import Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.meaning.handle.view import ADD_POINTER
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Enum
+from pto.isa.row.attributes import word
 from pto.isa.row.order import OpenQueue
 from pto.isa.row.traits import Control
 from pto.plan.iterations import Ints, Iterations, IterSpace, NotStatic, Number, PerIter, over
@@ -143,8 +143,7 @@ def _queues(op: Operation) -> bool:
 
 def combines(op: Operation) -> bool:
     """True for a store that adds to memory."""
-    kind = op.attrs.get("atomicType")
-    return isinstance(kind, Enum) and kind.value != "atomic_none"
+    return word(op.attrs, "atomicType") not in (None, "atomic_none")
 
 
 class Reached:

@@ -55,8 +55,8 @@ def unread(function: Operation) -> Iterator[Diagnostic]:
             and not any(_is_useful(op, read) for op in tile.writers)
         ):
             op = tile.writers[0]
-            message = f"'{op.name}' op writes tile {tile.value.name}, and nothing reads it"
-            yield Diagnostic("PTO-V220", message, op.loc, "warning", help=_HELP)
+            idle = f"writes tile {tile.value.name}, and nothing reads it"
+            yield op.finding("PTO-V220", idle, "warning", help=_HELP)
 
 
 _HELP = "store it, use it, or leave the instruction out"

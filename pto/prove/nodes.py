@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pto.ir.graph import Operation
 from pto.isa.meaning.order.ring import TO_CUBE, TO_VECTOR, WHOLE, period_of
+from pto.isa.row.attributes import integer
 from pto.isa.row.flag import Flag, flag_of, key_of
 from pto.isa.row.order import (
     Acquire,
@@ -140,14 +141,14 @@ class OrderReader(TreeReader):
     # ---- queues
 
     def _open(self, op: Operation) -> None:
-        name = op.results[0] if op.results else pipes.number(op, "id") or 0
+        name = op.results[0] if op.results else integer(op.attrs, "id") or 0
         if name in self.ends or any(o.is_loop or o.control is Control.IF for o in op.ancestors()):
             raise Undecided(op, "it may open a queue again, or not at all")
         self.ends[name] = op
 
     def _queue(self, op: Operation, order: OfQueue) -> QueueNode:
         handle = op.operand(order.handle)
-        end = self.ends.get(handle or pipes.number(op, order.id) or 0)
+        end = self.ends.get(handle or integer(op.attrs, order.id) or 0)
         work = self.effects.of(op)
         if end is None or not isinstance(order, Push | Pop | Free):
             raise Undecided(op, "its queue, or its slot, is not known")
@@ -165,4 +166,4 @@ class OrderReader(TreeReader):
             raise Undecided(op, "its queue has no buffer of its own")
         count, size = pipes.slots(end)
         copies = not pipes.is_local(end, self.effects.profile)
-        return Ring(keys[0], count, size, pipes.number(op, "split") or WHOLE, copies)
+        return Ring(keys[0], count, size, integer(op.attrs, "split") or WHOLE, copies)

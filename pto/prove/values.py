@@ -19,7 +19,7 @@ from pto.isa.meaning.scalar.unit import (
     SUB_BLOCK_INDEX,
 )
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Enum
+from pto.isa.row.attributes import word
 from pto.prove.decide import always_negative, highest, lowest, never_negative
 from pto.prove.number import (
     ZERO,
@@ -322,8 +322,7 @@ def guards(values: Values, condition: Value, holds: bool) -> Guards:
     op = condition.maker
     if op is None or op.traits.operator != "compare" or any(map(_is_float, op.operands)):
         return ()
-    word = op.attrs.get("predicate")
-    predicate = word.value if isinstance(word, Enum) else ""
+    predicate = word(op.attrs, "predicate") or ""
     a, b = map(values.number, op.operands)
     if predicate.startswith("u") and not (never_negative(a) and never_negative(b)):
         return ()

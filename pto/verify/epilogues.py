@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pto.core.errors import Diagnostic
 from pto.ir.graph import Module, Operation
 from pto.isa.handle.config import SET_QUANT_SCALAR, SET_QUANT_VECTOR
-from pto.isa.row.attributes import Raw
+from pto.isa.row.attributes import Raw, integer
 from pto.isa.row.order import Pop, Push
 from pto.isa.row.types import TileBuf
 from pto.target.facts import Profile
-from pto.verify.pipes import Key, buffers, is_end, number
+from pto.verify.pipes import Key, buffers, is_end
 
 _CODE = "PTO-D116"
 # PTOAS include/PTO/IR/PTOAttrs.td (2026-08): the pushed type, and the types that may be popped.
@@ -75,7 +75,7 @@ def _end(op: Operation, ops: list[Operation], function: Operation) -> EpilogueEn
 
 
 def _id(op: Operation) -> int:
-    return number(op, "id") or 0
+    return integer(op.attrs, "id") or 0
 
 
 def _known(end: EpilogueEnd, profile: Profile) -> Iterator[Diagnostic]:
@@ -120,7 +120,7 @@ def _fits(end: EpilogueEnd) -> Iterator[Diagnostic]:
     for type in [m.results[0].type for m in pops if m.results][:1]:
         if not isinstance(type, TileBuf):
             continue
-        actual, slot = type.tile.layout.name, number(end.op, "slot_size") or 0
+        actual, slot = type.tile.layout.name, integer(end.op.attrs, "slot_size") or 0
         if layout in _LAYOUTS and actual != _LAYOUTS[layout]:
             yield end.says(f"expects {layout} tiles at the other end: they are {actual}")
         if slot < type.tile.nbytes:

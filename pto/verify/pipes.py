@@ -37,7 +37,7 @@ class QueueEnd:
     @property
     def splits(self) -> set[int]:
         """How users split tiles."""
-        return {split for user in self.users if (split := number(user, "split")) is not None}
+        return {split for user in self.users if (split := integer(user.attrs, "split")) is not None}
 
 
 def is_end(op: Operation) -> bool:
@@ -62,13 +62,9 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
     yield from _peers(ends)
 
 
-def number(op: Operation, name: str) -> int | None:
-    return integer(op.attrs, name)
-
-
 def buffers(op: Operation, function: Operation) -> Iterator[tuple[Key, Operation]]:
     """The buffers an initialisation uses, and the operations that name them."""
-    mask = number(op, "dir_mask") or 0
+    mask = integer(op.attrs, "dir_mask") or 0
     for operand, usual in _BUFFER_WAYS.items():
         way = mask if is_lowered(op) and mask != _BOTH else usual
         for value in op.group(operand) if mask & way else ():
@@ -84,8 +80,8 @@ def _buffer_key(maker: Operation, function: Operation) -> tuple[str, str]:
 
 def slots(op: Operation) -> tuple[int, int]:
     """How many slots a queue has in each direction, and the bytes of one."""
-    usual = 4 if number(op, "dir_mask") == _BOTH else 8
-    return number(op, "slot_num") or usual, number(op, "slot_size") or 0
+    usual = 4 if integer(op.attrs, "dir_mask") == _BOTH else 8
+    return integer(op.attrs, "slot_num") or usual, integer(op.attrs, "slot_size") or 0
 
 
 def _end(op: Operation, function: Operation, profile: Profile) -> QueueEnd:
@@ -124,7 +120,7 @@ def _way(user: Operation) -> int | None:
 
 
 def _id(op: Operation) -> int:
-    return number(op, "id") or 0
+    return integer(op.attrs, "id") or 0
 
 
 def _addressed(function: Operation) -> Iterator[Diagnostic]:
@@ -134,7 +130,7 @@ def _addressed(function: Operation) -> Iterator[Diagnostic]:
         way, queue = _way(op), queues.get(_id(op))
         if way is None:
             continue
-        mask = number(queue, "dir_mask") if queue else None
+        mask = integer(queue.attrs, "dir_mask") if queue else None
         if queue is None:
             unknown = f"names queue {_id(op)}, which its function does not initialise"
             yield op.finding("PTO-D060", unknown)
@@ -225,7 +221,7 @@ def _disagreement(end: QueueEnd, other: QueueEnd) -> Iterator[Diagnostic]:
 
 def _shape(end: QueueEnd) -> str:
     count, size = slots(end.op)
-    return f"dir_mask {number(end.op, 'dir_mask')} and {count} slots of {size} bytes"
+    return f"dir_mask {integer(end.op.attrs, 'dir_mask')} and {count} slots of {size} bytes"
 
 
 def _reinterpreted(producer: QueueEnd, consumer: QueueEnd) -> Iterator[Diagnostic]:

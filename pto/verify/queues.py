@@ -6,13 +6,13 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
-from pto.isa.row.attributes import word
+from pto.isa.row.attributes import integer, word
 from pto.isa.row.order import QueueSlots
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
 from pto.verify import epilogues
-from pto.verify.pipes import buffers, is_end, is_lowered, number, slots
+from pto.verify.pipes import buffers, is_end, is_lowered, slots
 
 
 def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
@@ -68,7 +68,7 @@ def _repeated(
 
 
 def _ids(queues: list[Operation]) -> Iterator[Diagnostic]:
-    ends = [(number(op, "id") or 0, op) for op in queues if not is_lowered(op)]
+    ends = [(integer(op.attrs, "id") or 0, op) for op in queues if not is_lowered(op)]
     yield from _repeated("PTO-S194", ends, "has the id of another queue of its function")
 
 
@@ -89,7 +89,7 @@ def _flags(queues: list[Operation], function: Operation) -> Iterator[Diagnostic]
     """A queue takes two flags for each direction: pto-isa TPush.hpp."""
     total = 0
     for op in queues:
-        before, total = total, total + (4 if number(op, "dir_mask") == 3 else 2)
+        before, total = total, total + (4 if integer(op.attrs, "dir_mask") == 3 else 2)
         if before <= CROSS_CORE_IDS < total:
             message = (
                 f"'{op.name}' op: the queues of @{function.symbol} up to here take {total} "
@@ -104,8 +104,8 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
     yield from _repeated("PTO-S196", pairs, "uses the buffer of another queue, the same way")
     for _, op, maker in used:
         count, size = slots(op)
-        count = number(op, "local_slot_num") or count
-        room = number(maker, "size")
+        count = integer(op.attrs, "local_slot_num") or count
+        room = integer(maker.attrs, "size")
         if maker.order == QueueSlots() and room is not None and 0 < room < count * size:
             few = f"reserves {room} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)

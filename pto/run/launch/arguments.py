@@ -22,6 +22,7 @@ from pto.ir.graph import Operation, Value
 from pto.ir.text.types import type_text
 from pto.isa.handle.view import MAKE_TENSOR_VIEW
 from pto.isa.row import types as t
+from pto.isa.row.attributes import integer
 from pto.plan.calls import SUBBLOCK, FunctionNames, names_of, taken
 from pto.verify import pipes
 
@@ -136,7 +137,7 @@ def _slots(op: Operation, arg: Value) -> int | None:
             source = maker.operands[0] if maker is not None and maker.operands else value
             if source is arg:
                 count, size = pipes.slots(op)
-                ways = 2 if pipes.number(op, "dir_mask") == 3 else 1
+                ways = 2 if integer(op.attrs, "dir_mask") == 3 else 1
                 elem = arg.type.elem if isinstance(arg.type, t.Ptr) else None
                 kind = elem.dtype if isinstance(elem, t.Scalar) else None
                 return -(-ways * count * size // (kind.itemsize if kind else 1))

@@ -19,7 +19,7 @@ from pto.isa.meaning.memory import collective
 from pto.isa.meaning.order.ring import WHOLE, QueueRing, by_id, own
 from pto.isa.meaning.order.words import AgentSignals
 from pto.isa.row import order as kinds
-from pto.isa.row.attributes import Enum, Int
+from pto.isa.row.attributes import Enum, integer
 from pto.isa.row.enums import ENUMS
 from pto.isa.row.flag import event_of, flag_of, key_of
 from pto.isa.row.pipe_of import pipe_of
@@ -130,7 +130,7 @@ def _memory_barrier(case: Case, order: kinds.MemoryBarrier) -> MakeEffect:
 
 def _buffer(case: Case, order: kinds.OfBuffer) -> MakeEffect:
     """The effect of a buffer id. Mode 0 waits for releases, and releases for one pipe."""
-    number, mode = (_int(case, name) for name in (order.id, order.mode))
+    number, mode = (integer(case.op.attrs, name) for name in (order.id, order.mode))
     kind = fx.BufferRelease if isinstance(order, kinds.Release) else fx.BufferAcquire
 
     def of(core: Core, values: Values) -> fx.Effect:
@@ -139,11 +139,6 @@ def _buffer(case: Case, order: kinds.OfBuffer) -> MakeEffect:
         return kind(int(chosen or 0), how if kind is fx.BufferRelease else not how)
 
     return of
-
-
-def _int(case: Case, name: str) -> int | None:
-    value = case.op.attrs.get(name)
-    return value.value if isinstance(value, Int) else None
 
 
 # ---- between agents

@@ -23,7 +23,7 @@ from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import Pointers, Size
 from pto.isa.meaning.simt.memory import Own, moved
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Int
+from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.isa.rules.simt import MAX_ITEMS
@@ -133,8 +133,7 @@ def captured(op: Operation) -> list[Value]:
 
 
 def _written_size(op: Operation) -> Size:
-    found = [op.attrs[f"dim{d}"] for d in "XYZ"]
-    return Size(*(a.value if isinstance(a, Int) else 0 for a in found))
+    return Size(*(integer(op.attrs, f"dim{d}") or 0 for d in "XYZ"))
 
 
 class _Body:

@@ -17,7 +17,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning.handle.view import tile_type
 from pto.isa.meaning.order import queue, ring
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Int
+from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import Guarded, wide
@@ -59,8 +59,7 @@ def _open(s: OpContext) -> Sequence[Lowered]:
 
 
 def _ways(s: OpContext) -> list[int]:
-    mask = s.op.attrs.get("dir_mask")
-    value = mask.value if isinstance(mask, Int) else 0
+    value = integer(s.op.attrs, "dir_mask") or 0
     return [way for way in (ring.TO_VECTOR, ring.TO_CUBE) if value & way]
 
 

@@ -13,7 +13,7 @@ from pto.isa.meaning.kinds import ItemLaunch, Together
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.simt.items import WARP, Pointers, Size
 from pto.isa.row import types as t
-from pto.isa.row.attributes import Int
+from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.handle.view import wide
@@ -82,8 +82,7 @@ def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
     """Work items in x, y and z, and the arguments of the entry."""
     x = s.x
     if how.sizes == "attributes":
-        found = [s.op.attrs[f"dim{d}"] for d in "XYZ"]
-        return [a.value if isinstance(a, Int) else 0 for a in found], []
+        return [integer(s.op.attrs, f"dim{d}") or 0 for d in "XYZ"], []
     if how.sizes == "stored":
         words = [s.register(registers.LAUNCH_SIZE, n) for n in range(4)]
         s.fault_unless(x.compare("ne", words[0], 0))
