@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pto.core.dtypes import U32, U64, DType
-from pto.core.errors import PtoError, fail
+from pto.core.errors import fail
 from pto.core.pointer import Pointer
 from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.kinds import Do
@@ -151,30 +151,26 @@ def _taken(x: PointerMoves) -> tuple[int, ...]:
     return tuple((field + (1 << 15) & 0xFFFF) - (1 << 15) for field in fields)
 
 
-def _plain(case: Case, plain: str) -> Callable[[PointerMoves, Any], None]:
+def _require_plain(x: PointerMoves, config: Any, plain: str) -> None:
     """Require that the configuration is 0, the plain form."""
-
-    def undefined(word: int) -> PtoError:
-        return fail(
+    word = x.number(config)
+    x.require(
+        word == 0,
+        lambda: fail(
             "PTO-X140",
-            f"'{case.row.name}' op: the fields of its config word are not defined by the ISA, got "
-            f"{word:#x}",
+            f"'{x.case.row.name}' op: the fields of its config word are not defined by the ISA, "
+            f"got {word:#x}",
             help=f"0 is read as the plain form: {plain}",
-        )
-
-    def require(x: PointerMoves, config: Any) -> None:
-        word = x.number(config)
-        x.require(word == 0, lambda: undefined(word))
-
-    return require
+        ),
+    )
 
 
 def _vsort32(case: Case) -> Callable[..., None]:
-    kind, plain = dtype_of(case, "source"), _plain(case, "32 elements, descending")
+    kind = dtype_of(case, "source")
     align = element_alignment(case, kind.itemsize)
 
     def sort(x: PointerMoves, to: Any, source: Any, config: Any) -> None:
-        plain(x, config)
+        _require_plain(x, config, "32 elements, descending")
         values, sorted_values = (x.rows_at(p, kind, 1, GROUP, align) for p in (source, to))
 
         def key(j: Lanes) -> Lanes:
@@ -194,11 +190,11 @@ def _vsort32(case: Case) -> Callable[..., None]:
 
 
 def _vtranspose(case: Case) -> Callable[..., None]:
-    kind, plain = dtype_of(case, "source"), _plain(case, "one block of 16x16 elements")
+    kind = dtype_of(case, "source")
     align = element_alignment(case, kind.itemsize)
 
     def transpose(x: PointerMoves, to: Any, source: Any, config: Any) -> None:
-        plain(x, config)
+        _require_plain(x, config, "one block of 16x16 elements")
         block, turned = (x.rows_at(p, kind, _SIDE, _SIDE, align) for p in (source, to))
         x.copy(block, (0, 0), turned, (0, 0), (_SIDE, _SIDE), turned=True)
 
