@@ -92,18 +92,13 @@ class NativeBuild:
         for name, (result, arguments) in signatures.items():
             function = getattr(lib, name)
             function.restype, function.argtypes = result, arguments
-        self._enums: dict[int, str] = {}
-        self._strings: dict[int, str] = {}
         self._facts: dict[int, TypeRecord] = {}
         lib.pto_signals()
 
     # ---- tables
 
     def string(self, address: int) -> str:
-        found = self._strings.get(address)
-        if found is None:
-            found = self._strings[address] = c.string_at(address).decode()
-        return found
+        return c.string_at(address).decode()
 
     def facts(self, number: int) -> TypeRecord:
         found = self._facts.get(number)
@@ -114,12 +109,9 @@ class NativeBuild:
 
     def enum(self, number: int) -> str:
         """The name of an enumeration, from the signature text of a template function."""
-        found = self._enums.get(number)
-        if found is None:
-            text = self.lib.pto_enum(number).decode()
-            name = re.search(r"E = ([\w:]+)", text)
-            found = self._enums[number] = name[1].split("::")[-1] if name else text
-        return found
+        text = self.lib.pto_enum(number).decode()
+        name = re.search(r"E = ([\w:]+)", text)
+        return name[1].split("::")[-1] if name else text
 
     def where(self, path: int) -> CallSite:
         return CallSite(self, path)

@@ -70,6 +70,7 @@ _BUFFERS = (
 CORES = {"a2a3": "dav-c220", "a5": "dav-c310"}  # options of the device compiler
 _ARCH = "--cce-aicore-arch=dav-c220 (a2a3) or dav-c310 (a5)"
 _SIDE = "--cce-aicore-arch=dav-c220-{0} or dav-c310-{0}; on cpu pto-isa common/arch_macro.hpp"
+_OTHERS = "M200 M200_VEC M300 M310 C100 L510 310R6"
 MACROS = (
     Macro("__CCE_AICORE__", COMPILER, _ARCH, {"a2a3": "220", "a5": "310"}),
     Macro(
@@ -114,13 +115,7 @@ MACROS = (
     Macro("__NPU_HOST__", COMPILER, "host pass of -xasc; host and kernel are one pass here"),
     Macro("__COSTMODEL", OPTION, "pto-isa tests/costmodel"),
     Macro("__PTO_AUTO__", OPTION, "automatic mode: pass it by -D where the build does"),
-    Macro("__DAV_M200__", COMPILER, "another architecture"),
-    Macro("__DAV_M200_VEC__", COMPILER, "another architecture"),
-    Macro("__DAV_M300__", COMPILER, "another architecture"),
-    Macro("__DAV_M310__", COMPILER, "another architecture"),
-    Macro("__DAV_C100__", COMPILER, "another architecture"),
-    Macro("__DAV_L510__", COMPILER, "another architecture"),
-    Macro("__DAV_310R6__", COMPILER, "another architecture"),
+    *(Macro(f"__DAV_{name}__", COMPILER, "another architecture") for name in _OTHERS.split()),
     Macro("__linux__", "host", "system of the host"),
 )
 

@@ -241,14 +241,7 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
     warnings.simplefilter("ignore", PtoWarning)  # cases are judged by their results
     scripts = Scripts(options.seconds, root / ".cache")
     selection = select(options.expression)
-    runner: Any = _named(options.runner)(
-        scripts,
-        _named(options.launch),
-        engine=options.engine,
-        profile=options.profile,
-        schedule=options.schedule,
-        sync=options.sync,
-    )
+    runner: Any = _named(options.runner)(scripts, _named(options.launch), options)
     try:
         while True:
             job: _CaseJob = pipe.recv()

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.gym.arguments import arguments_of, functions_of
@@ -27,6 +27,9 @@ from pto.observe.fixes.mutants import Mutant
 from pto.plan.sync import ordered
 from pto.verify.functions import entries
 from pto.verify.program import judge
+
+if TYPE_CHECKING:
+    from pto.gym.pool import Options
 
 LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or a replacement
 _SHOWN_LINES = 6
@@ -63,22 +66,10 @@ class Checked:
 class Runner:
     """Runs programs one after the other with one engine."""
 
-    def __init__(
-        self,
-        scripts: Scripts,
-        launch: LaunchKernel,
-        *,
-        engine: str = "reference",
-        profile: str | None = None,
-        schedule: str = "",
-        sync: bool = False,
-    ) -> None:
+    def __init__(self, scripts: Scripts, launch: LaunchKernel, options: Options) -> None:
         self.scripts = scripts
         self.launch = launch
-        self.more = {"schedule": schedule} if schedule else {}
-        self.engine = engine
-        self.profile = profile
-        self.sync = sync
+        self.options = options
 
     def run(
         self,
@@ -154,9 +145,9 @@ class Runner:
 
     def _kernel(self, program: GymProgram) -> Checked:
         module = parse_file(program.kernel)
-        target, findings = judge(module, profile=self.profile)
+        target, findings = judge(module, profile=self.options.profile)
         errors = tuple(d for d in findings if d.severity == "error")
-        if self.sync and not errors:
+        if self.options.sync and not errors:
             module = ordered(module, target.profile)
         return Checked(module, functions_of(module), target.profile.name, str(target), errors)
 
@@ -207,10 +198,10 @@ class Runner:
             args=arguments,
             blocks=launch.blocks,
             profile=kernel.profile,
-            engine=self.engine,
+            engine=self.options.engine,
             check=False,  # done once for all cases
             **({"asked": launch.asked} if hasattr(self.launch, "worth") else {}),
-            **self.more,
+            **scheduled(self.options),
         )
 
     def _judge(
@@ -255,6 +246,11 @@ class Runner:
         for (case, outcome), second in zip(rejected.items(), looked, strict=True):
             verdicts[case] = _rejection(program, outcome, _difference(second.difference))
         return verdicts
+
+
+def scheduled(options: Options) -> dict[str, Any]:
+    """The schedule for a launch, if there is one."""
+    return {"schedule": options.schedule} if options.schedule else {}
 
 
 def _rejection(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pto.gym.cases import find_programs
+from pto.gym.pool import Options
 from pto.gym.result import GymResult
 from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
@@ -22,7 +23,7 @@ def results(checkout: Path, scripts: Scripts, tmp_path: Path) -> Results:
     """Run the miniature with an engine; the results by case."""
 
     def run(launch: Callable[..., None] = miniature.launch, k: str = "") -> dict[str, GymResult]:
-        runner = Runner(scripts, launch)
+        runner = Runner(scripts, launch, Options())
         found: list[GymResult] = []
         for program in find_programs(checkout, select(k)):
             work = tmp_path / "work" / program.name

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.gym.cases import find_programs
+from pto.gym.pool import Options
 from pto.gym.result import GymResult
 from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
@@ -84,5 +85,5 @@ def _run(
     (program,) = [p for p in find_programs(checkout, select("")) if p.name.endswith("/scale")]
     folder = work / "work"
     folder.mkdir()
-    runner = Runner(scripts, launch, sync=sync)
+    runner = Runner(scripts, launch, Options(sync=sync))
     return list(runner.run(program, select(""), folder)), waits

@@ -286,5 +286,4 @@ def _kernel_argument(param: s.ParamDecl, value: Value) -> npt.NDArray[np.uint8] 
     if value.block.space != "device":
         raise cannot_follow(f"the kernel's {param.name} is given host memory")
     value.span(value.block.data.size - value.offset)  # refuses freed memory and a wild address
-    whole = value.block.data if value.block.pages is None else value.block.pages
-    return whole[value.offset :]
+    return value.block.pages[value.offset :]

@@ -124,7 +124,7 @@ class Runtime:
         if count < 0 or self.allocated > _MOST_BYTES:
             raise cannot_follow(f"an allocation of {count} bytes is more than a case may have")
         pages = np.zeros(-(-count // PAGE) * PAGE if space == "device" else count, np.uint8)
-        return MemoryBlock(pages[:count], space, pages=pages)
+        return MemoryBlock(pages[:count], pages, space)
 
     def array(self, type: CType, count: int) -> CPointer:
         return CPointer(self.allocate(count * (type.size or 1), "host"), 0, type)

@@ -54,9 +54,9 @@ class MemoryBlock:
     """
 
     data: npt.NDArray[np.uint8]
+    pages: npt.NDArray[np.uint8]
     space: Space
     is_freed: bool = False
-    pages: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)

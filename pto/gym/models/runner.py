@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from pto.gym.models.peers import launch_on_ranks, reaches_others
 from pto.gym.models.rules import Rules, ask
 from pto.gym.models.tries import Try, may_fit_otherwise, tries
 from pto.gym.result import GymResult, RejectedElement, Stage
-from pto.gym.runner import LaunchKernel, defect
+from pto.gym.runner import LaunchKernel, defect, scheduled
 from pto.gym.scripts import Scripts
 from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
@@ -32,6 +32,9 @@ from pto.run.launch.engine import ENGINES
 from pto.run.launch.host import launch
 from pto.target.profile import Target
 from pto.verify.program import judge
+
+if TYPE_CHECKING:
+    from pto.gym.pool import Options
 
 Array = npt.NDArray[Any]
 BOTH = "both"
@@ -50,24 +53,14 @@ class _Ended(Exception):
 class ModelRunner:
     """Runs kernels one after the other; `engine` is one of them, or both."""
 
-    def __init__(
-        self,
-        scripts: Scripts,
-        launch: LaunchKernel,
-        *,
-        engine: str = BOTH,
-        profile: str | None = None,
-        schedule: str = "",
-        sync: bool = True,
-    ) -> None:
+    def __init__(self, scripts: Scripts, launch: LaunchKernel, options: Options) -> None:
         self.scripts = scripts
         self.launch = launch
+        self.options = options
         self.watched = launch is launch_sanitized
-        both = engine == BOTH and not self.watched
-        self.engines = ENGINES[::-1] if both else (engine.replace(BOTH, "reference"),)
-        self.profile = profile
-        self.schedule = schedule
-        self.sync = sync
+        both = options.engine == BOTH and not self.watched
+        one = options.engine.replace(BOTH, "reference")
+        self.engines = ENGINES[::-1] if both else (one,)
 
     def run(
         self,
@@ -170,11 +163,11 @@ class ModelRunner:
         except PtoError as error:
             raise _Ended("parse", *error.diagnostics) from None
         module.op.attrs.setdefault("pto.edition", Str(edition))
-        target, findings = judge(module, profile=self.profile)
+        target, findings = judge(module, profile=self.options.profile)
         errors = [d for d in findings if d.severity == "error"]
         if errors:
             raise _Ended("check", *errors)
-        return (ordered(module, target.profile) if self.sync else module), target
+        return (ordered(module, target.profile) if self.options.sync else module), target
 
     def _launch(
         self,
@@ -193,7 +186,6 @@ class ModelRunner:
             )
             return [value for rank in ranks for value in rank]
         values = data.copied()
-        more: dict[str, Any] = {"schedule": self.schedule} if self.schedule else {}
         start: LaunchKernel = self.launch if watched or not self.watched else launch
         start(
             module,
@@ -201,7 +193,7 @@ class ModelRunner:
             profile=target.profile.name,
             engine=engine,
             check=False,  # done already
-            **more,
+            **scheduled(self.options),
         )
         return values
 
