@@ -45,9 +45,10 @@ def counters_text(op: Operation, counters: tuple[int, ...], frame: str = ", {}")
 
 
 def described(thread: Thread, moment: Moment) -> str:
-    """`tload #7 on MTE2, block 0, i=2`."""
+    """`tload #7 on MTE2, block 0, i=2`; without the pipe if a compiler orders the pipes."""
     name, where = moment.op.name.removeprefix("pto."), counters_text(moment.op, moment.counters)
-    return f"{name} #{moment.number} on {thread.pipe}, {thread.agent.name}{where}"
+    pipe = "" if thread.agent.automatic else f" on {thread.pipe}"
+    return f"{name} #{moment.number}{pipe}, {thread.agent.name}{where}"
 
 
 @dataclass(slots=True)
@@ -165,7 +166,10 @@ def _place(other: Thread, thread: Thread, barrier: str) -> str:
 
 
 def _named(thread: Thread, beside: Thread) -> str:
-    return thread.pipe if thread.agent is beside.agent else f"{thread.pipe} of {thread.agent.name}"
+    if thread.agent is beside.agent:
+        return thread.pipe
+    whole = thread.agent.automatic  # one thread for all pipes, which a compiler orders
+    return thread.agent.name if whole else f"{thread.pipe} of {thread.agent.name}"
 
 
 def _sentence(conflict: Conflict, other: Thread, thread: Thread, writes: bool) -> str:
