@@ -94,13 +94,13 @@ def covers_dst(tmp: TileType, dst: TileType) -> str | None:
 
 
 @rule_of(
-    "PTO-S040", "expects tmp to have {part}the valid columns of dst or more", id="scratch-columns"
+    "PTO-S040", "expects tmp to have {share}the valid columns of dst or more", id="scratch-columns"
 )
-def covers_columns(case: Case, part: str = "", share: int = 1) -> str | None:
+def covers_columns(case: Case, share: Literal["", "1/8 of "] = "") -> str | None:
     """A scratch row for one row at a time, or for one bit of each of its elements."""
     tmp, dst = case.tile("tmp"), case.tile("dst")
     have, need = tmp.valid[1] if tmp else None, dst.valid[1] if dst else None
-    fits = have is None or need is None or have * share >= need
+    fits = have is None or need is None or have * (8 if share else 1) >= need
     return None if fits else f"tmp has {have}, dst has {need}"
 
 

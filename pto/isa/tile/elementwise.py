@@ -208,7 +208,7 @@ BINARY.row(
     rules=(
         dtype_in("tmp", "u8").on("a2a3"),
         exceeds_rows.on("a2a3"),
-        covers_columns("1/8 of ", 8).on("a2a3"),
+        covers_columns("1/8 of ").on("a2a3"),
         apart("src0", "src1", "tmp", "dst", same=True).on("a2a3"),
     ),
     notes="tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",
