@@ -25,7 +25,7 @@ from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.init_check import InitCheck
 from pto.run.jit.emit.live_in import LiveIn
 from pto.run.jit.emit.names import Names
-from pto.run.jit.emit.registry import emitter_of, is_cheap
+from pto.run.jit.emit.operation import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.llvm.text import UnsupportedLowering

@@ -19,8 +19,15 @@ from pto.isa.meaning.kinds import Do
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit import coroutine, frame
 from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
-from pto.run.jit.emit.operation import OpContext, require_regions, set_once
-from pto.run.jit.emit.registry import KINDS, STRUCTURES, Emit, emitter_of
+from pto.run.jit.emit.operation import (
+    KINDS,
+    STRUCTURES,
+    Emit,
+    OpContext,
+    emitter_of,
+    require_regions,
+    set_once,
+)
 from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.text import FIXED, I32, I64, Text, UnsupportedLowering, Val, unsupported_if
 from pto.run.jit.runtime.context import (

@@ -17,11 +17,10 @@ from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.run.jit.emit.cube.forwarding import can_forward, fills_factor, forwardable, forwarded_copy
 from pto.run.jit.emit.emitter import Emitter
-from pto.run.jit.emit.operation import OpContext, require_regions
-from pto.run.jit.emit.registry import touches_no_tile
+from pto.run.jit.emit.operation import OpContext, require_regions, touches_no_tile
 from pto.run.jit.emit.tile import steps, strided, strips
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.group import Group, Prepared, Statement
+from pto.run.jit.emit.tile.strided import Access
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import Text, UnsupportedLowering
 from pto.run.jit.runtime.values import Lowered, TileDesc

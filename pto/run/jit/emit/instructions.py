@@ -10,7 +10,7 @@ import pto.run.jit.emit as package
 from pto.isa.meaning.kinds import Do
 from pto.isa.row.instr import Instr
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.registry import EMITTERS, KINDS, STRUCTURES, WORDS
+from pto.run.jit.emit.operation import EMITTERS, KINDS, STRUCTURES, WORDS
 
 
 def load() -> None:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pto.core.compact import Compact
 from pto.ir.graph import Operation
-from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID
+from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID, Handles
+from pto.isa.meaning.kinds import Do, Known, Lane
 from pto.isa.meaning.memory import registers
+from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
+from pto.isa.row.traits import Control
 from pto.isa.rules.rule import open_regions
 from pto.run.jit.emit import frame
 from pto.run.jit.llvm.condition import TRUE, Condition
@@ -134,3 +137,51 @@ def set_once(ops: Sequence[Operation]) -> set[int]:
 def _has_one_form(type: t.Type) -> bool:
     """True if the layout of a tile does not depend on its valid region."""
     return isinstance(type, t.TileBuf) and type.tile.compact is Compact.NULL
+
+
+# ---- the emitters of rows: by body, by the kind of a body, and by the words of a meaning
+
+Emit = Callable[["OpContext"], Sequence[Lowered]]
+
+# The body of a row -> its emitter. Rows that share a body share the emitter.
+EMITTERS: dict[int, Emit] = {}
+CHEAP: set[int] = set()
+# The kinds that need no entry of their own, meanings in words, and control flow.
+KINDS: dict[type, Emit] = {}
+WORDS: dict[Any, Emit] = {}
+STRUCTURES: dict[Control, Callable[[Emitter, Operation], None]] = {}
+
+
+def emits(*bodies: object, cheap: bool = False) -> Callable[[Emit], Emit]:
+    """Register the emitter of all rows with these bodies; a region of cheap operations only is not
+    compiled."""
+
+    def register(emit: Emit) -> Emit:
+        for body in bodies:
+            EMITTERS[id(body)] = emit
+            if cheap:
+                CHEAP.add(id(body))
+        return emit
+
+    return register
+
+
+def emitter_of(op: Operation) -> Emit | None:
+    """The emitter of an operation; None if there is none."""
+    body = op.body
+    words = WORDS.get(body.words) if isinstance(body, Do) else None
+    return words or EMITTERS.get(id(body)) or KINDS.get(type(body))
+
+
+def is_cheap(op: Operation) -> bool:
+    """True if it is not worth a compiled region alone: scalars, handles, flags."""
+    numbers = bool(op.results) and all(isinstance(r.type, t.Scalar) for r in op.results)
+    names = isinstance(op.body, Do) and op.body.words is Handles
+    return names or id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
+
+
+def touches_no_tile(op: Operation) -> bool:
+    """True for scalars, handles and flags."""
+    if op.control is not None or not is_cheap(op):
+        return False
+    return bool(op.results) or op.body in (SET_FLAG, WAIT_FLAG, IN_ORDER)

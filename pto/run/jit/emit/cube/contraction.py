@@ -18,10 +18,9 @@ from pto.run.jit.emit.cube.unpack import widened
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
-from pto.run.jit.emit.tile.strided import Strided, position
+from pto.run.jit.emit.tile.strided import Access, Strided, position
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread

@@ -15,8 +15,7 @@ from pto.core.layout import REST, Mode
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.strided import Strided, axis, row_major
+from pto.run.jit.emit.tile.strided import Access, Strided, axis, row_major
 from pto.run.jit.llvm import native, shuffles
 from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector

@@ -30,13 +30,11 @@ from pto.run.jit.emit.memory.burst import (
     plain_writes,
     words,
 )
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import emits
+from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.copies import Copier, Work
-from pto.run.jit.emit.tile.strided import REST, Mode, Strided, distinct, span
+from pto.run.jit.emit.tile.strided import REST, Access, Mode, Strided, distinct, span
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import Val, expect, unsupported_if

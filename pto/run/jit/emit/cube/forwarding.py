@@ -25,10 +25,10 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
-from pto.run.jit.emit.registry import touches_no_tile
+from pto.run.jit.emit.operation import touches_no_tile
 from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import view_accesses
+from pto.run.jit.emit.tile.strided import Access
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc

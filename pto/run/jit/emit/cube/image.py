@@ -20,10 +20,9 @@ from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, num
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, unpack
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import fill
 from pto.run.jit.emit.tile.numbers import Numbers
-from pto.run.jit.emit.tile.strided import Strided, row_major
+from pto.run.jit.emit.tile.strided import Access, Strided, row_major
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.text import Val, constant

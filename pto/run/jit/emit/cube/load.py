@@ -14,12 +14,10 @@ from pto.isa.meaning.memory.burst import MOST_BYTES, BurstLoop
 from pto.run.jit.emit.handle.view import PointerAt, emits_in
 from pto.run.jit.emit.memory.burst import SMALL, below, multiple, nonzero, noted
 from pto.run.jit.emit.memory.words import Words
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import copies, masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.strided import REST, Mode, Strided, distinct, span
+from pto.run.jit.emit.tile.strided import REST, Access, Mode, Strided, distinct, span
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number

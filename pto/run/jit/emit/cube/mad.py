@@ -17,11 +17,9 @@ from pto.run.jit.emit.cube.contraction import ENDLESS, LIMITED, LIMITED_IF_FINIT
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import emits
+from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.emit.tile.strided import Access, Strided
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Val, expect, unsupported_if
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue

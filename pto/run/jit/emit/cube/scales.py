@@ -17,8 +17,7 @@ from pto.run.jit.emit.cube.factors import Factors, Matrix
 from pto.run.jit.emit.cube.unpack import RIGHT_AT, unpack
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.strided import Strided, boxed_layout, row_major
+from pto.run.jit.emit.tile.strided import Access, Strided, boxed_layout, row_major
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, Val, unsupported_if

@@ -11,8 +11,7 @@ from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.core.pointer import FAR
 from pto.isa.row import types as t
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import Emit
+from pto.run.jit.emit.operation import Emit, OpContext
 from pto.run.jit.emit.tile import numbers
 from pto.run.jit.emit.tile.numbers import Numbers, bit
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, known_condition

@@ -19,8 +19,7 @@ from pto.isa.row import types as t
 from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.handle.view import Guarded, PointerAt, emits_in, inside, near
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number

@@ -17,8 +17,7 @@ from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.strided import Mode, Strided, distinct, span
+from pto.run.jit.emit.tile.strided import Access, Mode, Strided, distinct, span
 from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.text import Val, expect
 from pto.run.jit.runtime import context

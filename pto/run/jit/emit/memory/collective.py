@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pto.isa.meaning.memory import collective
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.llvm.text import I64, certain, unsupported_if
 from pto.run.jit.runtime.context import OWNED

@@ -19,11 +19,10 @@ from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import Guarded, PointerAt, bit, emits_in
 from pto.run.jit.emit.memory import burst
 from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_writes
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.strided import Access
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import UnsupportedLowering, Val, is_integer, unsupported_if

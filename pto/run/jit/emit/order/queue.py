@@ -21,13 +21,12 @@ from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import Guarded, wide
-from pto.run.jit.emit.operation import OpContext
+from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
-from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import strided
-from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.move import beside, transfer
+from pto.run.jit.emit.tile.strided import Access, tile_access
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect

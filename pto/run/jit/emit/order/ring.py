@@ -10,7 +10,7 @@ from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import strided
-from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.strided import Access
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, unsupported_if

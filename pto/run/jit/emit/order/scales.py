@@ -26,14 +26,12 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit.frame import Parameters
-from pto.run.jit.emit.operation import OpContext
+from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.order.ring import number_of
-from pto.run.jit.emit.registry import emits
 from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
-from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.emit.tile.strided import Access, Strided, tile_access
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if

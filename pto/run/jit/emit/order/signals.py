@@ -15,8 +15,7 @@ from pto.isa.meaning.order.words import AgentSignals, Receiver
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import emits_in, inside
 from pto.run.jit.emit.handle.words import ViewAt, Words, native
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import CHEAP, WORDS
+from pto.run.jit.emit.operation import CHEAP, WORDS, OpContext
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I32, I64, certain

@@ -10,8 +10,7 @@ import numpy as np
 from pto.isa.meaning.kinds import Known, Lane
 from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS, emits
+from pto.run.jit.emit.operation import KINDS, OpContext, emits
 from pto.run.jit.emit.vector import values as vectors
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes

@@ -11,7 +11,7 @@ from pto.ir.graph import Operation, Region, Value
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
-from pto.run.jit.emit.registry import STRUCTURES, emitter_of
+from pto.run.jit.emit.operation import STRUCTURES, emitter_of
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I32, I64, Val, certain, unsupported_if

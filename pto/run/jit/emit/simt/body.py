@@ -22,7 +22,7 @@ from pto.isa.meaning.simt.memory import moved
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
-from pto.run.jit.emit.registry import is_cheap
+from pto.run.jit.emit.operation import is_cheap
 from pto.run.jit.emit.scalar.control import step_error, word_of
 from pto.run.jit.emit.simt.phases import Entry, Kept, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of

@@ -17,8 +17,7 @@ from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.handle.view import wide
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import Kept, Phases, pointer_to
 from pto.run.jit.llvm import lanes

@@ -22,8 +22,7 @@ from pto.isa.meaning.kinds import Fold
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import strided
-from pto.run.jit.emit.tile.access import Access
-from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.emit.tile.strided import Access, Strided
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text, Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc

@@ -10,7 +10,7 @@ from typing import Any
 
 from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile.access import Access
+from pto.run.jit.emit.tile.strided import Access
 from pto.run.jit.llvm import lane_masks, native, shuffles
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Symbol, reduced

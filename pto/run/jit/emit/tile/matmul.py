@@ -11,12 +11,10 @@ from pto.run.jit.emit.cube.contraction import multiply
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import emits
+from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.move import UNUSUAL
-from pto.run.jit.emit.tile.strided import boxed_layout
+from pto.run.jit.emit.tile.strided import Access, boxed_layout
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc

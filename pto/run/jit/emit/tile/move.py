@@ -19,12 +19,10 @@ from pto.isa.rules.rule import Case
 from pto.run.jit.emit.cube.accumulator import with_outlet
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.handle.view import inside
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import emits
+from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import copies, masked, strided
-from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.emit.tile.strided import Mode, Strided
+from pto.run.jit.emit.tile.strided import Access, Mode, Strided, tile_access
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc

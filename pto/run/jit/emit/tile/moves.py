@@ -10,8 +10,7 @@ from pto.core.errors import PtoError
 from pto.core.global_layout import RANK
 from pto.isa.meaning.kinds import Make, Move
 from pto.run.jit.emit.frame import Parameters, form_of
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.group import Step
+from pto.run.jit.emit.tile.strided import Access
 from pto.run.jit.llvm.text import Text
 
 _CHEAP = 3  # instructions that compute a value

@@ -15,8 +15,7 @@ from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.access import Access, tile_access
-from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.emit.tile.strided import Access, Strided, tile_access
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.primitives import rank, ranked

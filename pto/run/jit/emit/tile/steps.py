@@ -18,14 +18,13 @@ from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import read_as, require_arithmetic, scalar_as
 from pto.isa.row import types as t
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS, emitter_of
+from pto.run.jit.emit.operation import KINDS, OpContext, emitter_of
 from pto.run.jit.emit.tile import group as groups
 from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.access import Access, tile_access
 from pto.run.jit.emit.tile.group import Prepared, Source, Statement, Step
 from pto.run.jit.emit.tile.move import separate, transfer, view_accesses
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
+from pto.run.jit.emit.tile.strided import Access, tile_access
 from pto.run.jit.emit.tile.strips import StepParameters, Strips, is_flat
 from pto.run.jit.llvm import conversions, lanes
 from pto.run.jit.llvm.condition import TRUE, Condition

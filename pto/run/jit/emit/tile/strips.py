@@ -12,11 +12,10 @@ import numpy as np
 from pto.isa.meaning.lanes import PARTIALS
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.tile import group, masked, strided
-from pto.run.jit.emit.tile.access import Access
 from pto.run.jit.emit.tile.group import BOX, Source, Step
 from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, passes, spilled_values
 from pto.run.jit.emit.tile.reduce import Folder, joined, stored
-from pto.run.jit.emit.tile.strided import Strided
+from pto.run.jit.emit.tile.strided import Access, Strided
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.lanes import items_of, symbol_type

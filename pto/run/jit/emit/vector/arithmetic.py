@@ -12,8 +12,7 @@ from pto.core.dtypes import DType
 from pto.isa.meaning.kinds import Lane, Permute
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.isa.row import types as t
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.tile.steps import emit_lane as emit_tile_lane
 from pto.run.jit.emit.vector.values import result, spread, symbol

@@ -13,8 +13,7 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.vector import raw
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.emit.handle.view import wide
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import store_lanes
 from pto.run.jit.llvm import lanes, shuffles

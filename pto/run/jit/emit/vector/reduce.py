@@ -12,8 +12,7 @@ from pto.isa.meaning import lanes as primitives
 from pto.isa.meaning.kinds import Neighbours
 from pto.isa.meaning.vector import reduce
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import KINDS, emits
+from pto.run.jit.emit.operation import KINDS, OpContext, emits
 from pto.run.jit.emit.vector.values import result as vector_of
 from pto.run.jit.emit.vector.values import symbol
 from pto.run.jit.llvm import lane_masks as masks

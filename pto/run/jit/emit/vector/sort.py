@@ -14,8 +14,7 @@ from pto.core.tile import Role, TileType
 from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.vector.sort import Merge, PointerMoves
 from pto.run.jit.emit.handle.view import Guarded, emits_in
-from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover

@@ -13,7 +13,7 @@ from pto.isa.meaning.vector.unaligned import Streams
 from pto.isa.meaning.vector.words import Gate, Registers
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import emits_in, near
-from pto.run.jit.emit.registry import WORDS
+from pto.run.jit.emit.operation import WORDS
 from pto.run.jit.emit.tile.masked import copy_bytes
 from pto.run.jit.emit.vector.items import gathered, squeezed, store_lanes
 from pto.run.jit.emit.vmi import words as vmi

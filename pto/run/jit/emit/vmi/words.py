@@ -14,7 +14,7 @@ from pto.isa.meaning.vector.masks import mask_width
 from pto.isa.meaning.vmi.words import NONE, Picks, Run
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import FAR, Guarded, emits_in, near
-from pto.run.jit.emit.registry import KINDS
+from pto.run.jit.emit.operation import KINDS
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import counted, gathered, scattered, store_lanes
 from pto.run.jit.emit.vector.values import result, spread, symbol
