@@ -6,7 +6,7 @@ addresses, event ids and names of values may differ. A fence has a position betw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from pto.ir.graph import Module, Operation
@@ -110,9 +110,7 @@ def _align(one: _Text, two: _Text, found: Aligned) -> None:
             for n in range(max(len(left), len(right))):
                 found.unlike.append((_at(left, n), _at(right, n)))
     places[len(two.work)] = len(one.work)
-    moved = [
-        AlignedFence(f.op, places.get(f.place, -1), f.word, f.pipes, f.id) for f in two.fences
-    ]  # positions in the first
+    moved = [replace(f, place=places.get(f.place, -1)) for f in two.fences]  # in the first
     _match(one.fences, moved, found)
 
 

@@ -28,8 +28,7 @@ def looked_at(mode: Mode, functions: Sequence[Operation], blocks: int) -> str:
 def placed_by_hand(functions: Sequence[Operation]) -> list[Diagnostic]:
     """A finding if a program sets addresses, so that no compiler follows, but has no flags."""
     for op in (op for f in functions for op in f.walk()):
-        address = op.row.traits.allocates
-        if address and address in op.row.operand_names and op.group(address):
+        if op.group(op.traits.allocates):
             message = (
                 "tiles are placed by hand, and no flag, barrier or event orders the pipes: whether"
                 " they race was not looked at"

@@ -7,7 +7,7 @@ same path: if nothing depends on arguments, blocks or data.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from pto.ir.graph import Module, Operation
 from pto.observe.deep import affordable
 from pto.observe.order.fences import NEEDLESS
 from pto.observe.sanitize import Verdict, sanitize
-from pto.observe.trials import Found, choose
+from pto.observe.trials import Found, choose, ops_at
 from pto.plan.calls import entry_functions
 from pto.prove.assume import Stated
 from pto.prove.closed import takes_one_way
@@ -106,7 +106,7 @@ class Runs:
 
     def _refuted(self, answer: Answer, found: Found, finding: Diagnostic) -> Answer:
         example = replace(self._example(found), words=finding.code)
-        op = _at(self.functions, finding) or answer.op
+        op = next(ops_at(self.functions, finding), answer.op)
         return Answer(answer.question, "refuted", finding.message, op, None, example)
 
     def _example(self, found: Found) -> Counterexample:
@@ -120,8 +120,3 @@ def _is_about(finding: Diagnostic, question: Question, found: Found) -> bool:
     if finding.code in NEEDLESS or (finding.code == DEADLOCK and found.is_alone):
         return False
     return finding.code.startswith(CODES[question])
-
-
-def _at(functions: Sequence[Operation], finding: Diagnostic) -> Operation | None:
-    ops = (op for f in functions for op in f.walk())
-    return next((op for op in ops if finding.loc is not None and op.loc == finding.loc), None)

@@ -45,7 +45,7 @@ _DRY_RUNS = 120
 _DRY_STEPS = 200_000  # of all dry runs together
 # A wrong order ends a run too, and is worth a watched one.
 _ABOUT_ORDER = ("PTO-R", "PTO-D")
-Behind = dict[int, Value]  # values on which a decision depends, by id
+Behind = set[Value]  # values on which a decision depends
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class _TrialSearch:
         self.parameters = parameters(*self.functions)
         self.code = with_peers(self.functions, FunctionNames())
         self.sites = [op for f in self.code for op in f.walk() if _decides(op)]
-        self._behind = {id(op): {id(v): v for v in values_behind(_asked(op))} for op in self.sites}
+        self._behind = {id(op): values_behind(_asked(op)) for op in self.sites}
         divided = any(op.body is BLOCK_INDEX for f in self.code for op in f.walk())
         chip = target_of(module, profile=target["profile"], device=target["device"])
         self._filling = filling(self.code, chip.profile, chip.device)
@@ -218,7 +218,7 @@ class _TrialSearch:
     def _constants(self, concerns: Callable[[Behind], bool]) -> set[int] | None:
         """Constants at the sites that concern something; None if there is no such site."""
         sites = [behind for behind in self._behind.values() if concerns(behind)]
-        found = (v.number for behind in sites for v in behind.values())
+        found = (v.number for behind in sites for v in behind)
         near = {int(c) for c in found if isinstance(c, int) and abs(c) <= _LARGEST}
         return near if sites else None
 
@@ -230,14 +230,14 @@ class _TrialSearch:
             is_first = any(function is each for each in self.functions)
             if is_first:
                 pairs = zip(args, names_of(args, names), strict=True)
-                found |= {name for a, name in pairs if id(a) in behind}
-            elif any(id(a) in behind for a in args):
+                found |= {name for a, name in pairs if a in behind}
+            elif not behind.isdisjoint(args):
                 found |= set(names)
         return found - {p.name for p in self.parameters if p.is_array}
 
     def _depends_on_data(self, op: Operation) -> bool:
         """True if a deciding value was read from memory."""
-        makers = (v.maker for v in self._behind[id(op)].values())
+        makers = (v.maker for v in self._behind[id(op)])
         return any(m is not None and _reads(m) for m in makers)
 
     # ---- negative extents
@@ -248,7 +248,7 @@ class _TrialSearch:
         If several arguments or the grid decide, the host must keep their relation.
         """
         for op, name, extent in found.paths.negative.values():
-            behind = self._behind.get(id(op), {})
+            behind = self._behind.get(id(op), set())
             asks = _asks_block(behind) or len(self._arguments(behind)) > 1
             if asks or any(d.loc == op.loc for d in chosen.negative):
                 continue
@@ -270,8 +270,7 @@ class _TrialSearch:
 
     def _awaits_rank(self, stopped: Diagnostic) -> bool:
         """True if the operation that stopped a run waits for a signal."""
-        ops = (op for function in self.code for op in function.walk() if op.loc == stopped.loc)
-        return any(isinstance(op.order, WaitUntil) for op in ops)
+        return any(isinstance(op.order, WaitUntil) for op in ops_at(self.code, stopped))
 
     def _fitted(self, trial: TrialRun) -> Found:
         """The trial with smaller numbers, finally with one block, if its program accepts those.
@@ -300,11 +299,14 @@ class _TrialSearch:
 
     def _asked_for(self, stopped: Diagnostic) -> set[str] | None:
         """Arguments on which the operation that stopped a run depends; None: unknown."""
-        for function in self.functions:
-            for op in function.walk():
-                if op.loc is not None and op.loc == stopped.loc:
-                    return self._arguments({id(v): v for v in values_behind(op)})
-        return None
+        op = next(ops_at(self.functions, stopped), None)
+        return None if op is None else self._arguments(values_behind(op))
+
+
+def ops_at(functions: Sequence[Operation], finding: Diagnostic) -> Iterator[Operation]:
+    """The operations at the location of a finding."""
+    ops = (op for function in functions for op in function.walk())
+    return (op for op in ops if finding.loc is not None and op.loc == finding.loc)
 
 
 def _decides(op: Operation) -> bool:
@@ -323,7 +325,7 @@ def _is_empty(outcome: Outcome) -> bool:
 
 
 def _asks_block(behind: Behind) -> bool:
-    makers = (v.maker for v in behind.values())
+    makers = (v.maker for v in behind)
     return any(m is not None and m.body is BLOCK_INDEX for m in makers)
 
 

@@ -105,9 +105,17 @@ def imports(
 ) -> Iterator[tuple[Operation, Operation]]:
     """Each import of a queue buffer with the operation that reserves it."""
     for function in functions:
-        for op in function.walk():
-            if op.row is IMPORT_BUFFER:
-                yield op, _reserve(op, names.find(op.attrs.get("peer_func"), function))
+        for op, peer in partners(function, names):
+            yield op, _reserve(op, peer)
+
+
+def partners(
+    function: Operation, names: FunctionNames
+) -> Iterator[tuple[Operation, Operation | None]]:
+    """Each import of a queue buffer with the function at the other end; None if it is unknown."""
+    for op in function.walk():
+        if op.row is IMPORT_BUFFER:
+            yield op, names.find(op.attrs.get("peer_func"), function)
 
 
 def _reserve(op: Operation, peer: Operation | None) -> Operation:
@@ -177,13 +185,7 @@ def peers(function: Operation, module: Module) -> list[Operation]:
     """The function and those at the other ends of its queues, in program order."""
     functions = list(module.functions())
     names, near = FunctionNames(), {id(function)}
-    links = [
-        (id(f), id(other))
-        for f in functions
-        for op in f.walk()
-        if op.row is IMPORT_BUFFER
-        if (other := names.find(op.attrs.get("peer_func"), f)) is not None
-    ]
+    links = [(id(f), id(other)) for f in functions for _, other in partners(f, names) if other]
     while more := {b for a, b in (*links, *((b, a) for a, b in links)) if a in near} - near:
         near |= more
     return [f for f in functions if id(f) in near]

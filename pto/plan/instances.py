@@ -6,7 +6,8 @@ tiles again in every call, each time at the same address.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
+from itertools import pairwise
 
 from pto.core.errors import Diagnostic, Note, PtoError
 from pto.ir.graph import Operation, Value
@@ -135,15 +136,9 @@ def _twice(root: Value, why: str, there: Operation) -> PtoError:
 
 def branches(op: Operation) -> Path:
     """The arms of scf.if around an operation, outermost first."""
-    return tuple(_branches(op))[::-1]
-
-
-def _branches(op: Operation) -> Iterator[tuple[Operation, int]]:
-    inner = op
-    for above in op.ancestors():
-        if above.control is Control.IF and inner.parent is not None:
-            yield above, above.regions.index(inner.parent.region)
-        inner = above
+    steps = pairwise([op, *op.ancestors()])
+    inside = [(above, inner.home.region) for inner, above in steps if above.control is Control.IF]
+    return tuple((branch, branch.regions.index(region)) for branch, region in reversed(inside))
 
 
 def _exclude(a: Path, b: Path) -> bool:

@@ -6,7 +6,6 @@ depends on data or on a number of the call is unknown.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -31,13 +30,6 @@ from pto.target.facts import Profile
 
 Ints = npt.NDArray[np.int64]
 MOST: Final = 1 << 16  # iterations of a loop nest that are evaluated
-_QUICK: Final[Mapping[str, Callable[..., Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "min": np.minimum,
-    "max": np.maximum,
-}
 _THROUGH: Final = (Control.SECTION, Control.SCOPE, Control.REGION)  # run once
 
 
@@ -83,13 +75,18 @@ class PerIter(NamedTuple):
 Number = int | PerIter
 
 
+def in_space(number: Number, space: IterSpace) -> Any:
+    """A number in each iteration of a space; an integer if it is the same in all of them."""
+    return number.at(space) if isinstance(number, PerIter) else number
+
+
 def over(fn: Callable[..., Any], *given: Number) -> Number:
     """fn(given), iteration by iteration where one of them is spread."""
     spaces = [g.space for g in given if isinstance(g, PerIter)]
     if not spaces:
         return fn(*given)
     space = max(spaces, key=lambda s: s.depth)
-    return PerIter(space, fn(*(g.at(space) if isinstance(g, PerIter) else g for g in given)))
+    return PerIter(space, fn(*(in_space(g, space) for g in given)))
 
 
 class Iterations:
@@ -128,8 +125,7 @@ class Iterations:
         if op.control is Control.FOR:
             return self._loop(block, op, around)
         if op.control is Control.IF:
-            taken = self.value(op.operands[0])
-            holds = taken.at(around) if isinstance(taken, PerIter) else taken
+            holds = in_space(self.value(op.operands[0]), around)
             chosen = np.broadcast_to(np.equal(holds, op.regions[0].block is block), around.count)
             return IterSpace(around, np.flatnonzero(chosen), around.depth + 1)
         raise NotStatic
@@ -144,7 +140,7 @@ class Iterations:
         return found
 
     def _loop(self, block: Block, op: Operation, around: IterSpace) -> IterSpace:
-        low, high, by = (_at(self.value(v), around) for v in op.operands[:3])
+        low, high, by = (in_space(self.value(v), around) for v in op.operands[:3])
         if np.min(by) < 1:
             raise NotStatic
         turns = np.broadcast_to(np.maximum(-((low - high) // by), 0), around.count)
@@ -194,11 +190,6 @@ class Iterations:
             return over(np.where, *(self.value(v) for v in op.operands))
         if not isinstance(body, Lane) or len(op.results) != 1:
             raise NotStatic
-        traits, wide = op.traits, all(map(_is_wide, (*op.operands, *op.results)))
-        if wide and traits.same_number:
-            return self.value(op.operands[0])
-        if wide and traits.signed is not False and traits.operator in _QUICK:
-            return over(_QUICK[traits.operator], *map(self.value, op.operands))
         return self._computed(op, Case(op, self._profile), body)
 
     def _counter(self, value: Value) -> Number:
@@ -230,15 +221,6 @@ class Iterations:
             return fn(*sources).astype(out)
 
         return over(run, *given)
-
-
-def _at(number: Number, space: IterSpace) -> Any:
-    return number.at(space) if isinstance(number, PerIter) else number
-
-
-def _is_wide(value: Value) -> bool:
-    """True if 64-bit integers of NumPy compute like the program."""
-    return isinstance(value.type, t.Scalar) and value.type.name in ("index", "i64")
 
 
 def _is_integer(value: Value) -> bool:

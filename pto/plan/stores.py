@@ -25,7 +25,16 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import word
 from pto.isa.row.order import OpenQueue
 from pto.isa.row.traits import Control
-from pto.plan.iterations import Ints, Iterations, IterSpace, NotStatic, Number, PerIter, over
+from pto.plan.iterations import (
+    Ints,
+    Iterations,
+    IterSpace,
+    NotStatic,
+    Number,
+    PerIter,
+    in_space,
+    over,
+)
 
 _MOST: Final = 1 << 20  # cells between the edges of windows that are compared
 Holes = tuple[int, list[Any]]  # number of elements, and the index of the first
@@ -200,7 +209,7 @@ def _frame(window: _Window) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
 
 
 def _at(number: Number, space: IterSpace) -> Ints:
-    return np.asarray(number.at(space) if isinstance(number, PerIter) else number, np.int64)
+    return np.asarray(in_space(number, space), np.int64)
 
 
 def _boxes(space: IterSpace, window: _Window) -> Ints:

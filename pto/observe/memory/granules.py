@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,15 +58,17 @@ class Cells:
         return np.unique(offsets(self.counts, self.strides) + self.start)
 
 
-def cells_of(access: Access) -> Cells:
+C = TypeVar("C", bound=Cells)
+
+
+def cells_of(access: Access, made: type[C] = Cells) -> C:
     """The bytes of an access; adjacent bursts are merged."""
     array = access.array
     if array is None:
-        places = access.places
-        return Cells(0, (), (), access.width, np.zeros(0, np.int64) if places is None else places)
+        return made(0, (), (), access.width, access.addresses())
     start, width = access.start, array.itemsize
     if array.flags.c_contiguous:
-        return Cells(start, (), (), array.nbytes, None)
+        return made(start, (), (), array.nbytes, None)
     steps: list[tuple[int, int]] = []
     for count, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:
@@ -78,7 +80,7 @@ def cells_of(access: Access) -> Cells:
         stride, count = steps.pop(0)
         width += (count - 1) * stride
     steps.reverse()
-    return Cells(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
+    return made(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
 
 
 @dataclass(frozen=True, slots=True)

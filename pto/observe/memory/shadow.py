@@ -74,13 +74,13 @@ class Shadow:
         """The footprint of an access."""
         array = access.array
         if array is None:
-            return _footprint(access)
+            return cells_of(access, Footprint)
         key = (access.start, array.strides, array.shape, access.width)
         found = self._known.get(key)
         if found is None:
             if len(self._known) == _KEPT:
                 self._forget()
-            found = _footprint(access)
+            found = cells_of(access, Footprint)
             self._meet(found)
             self._known[key] = found
         return found
@@ -253,11 +253,6 @@ class Shadow:
             each.is_marked = True
         self._late.clear()
         self._marked = self._turn
-
-
-def _footprint(access: Access) -> Footprint:
-    cells = cells_of(access)
-    return Footprint(cells.start, cells.counts, cells.strides, cells.width, cells.places)
 
 
 def _knows_not(clock: Clock, newest: dict[int, int]) -> bool:

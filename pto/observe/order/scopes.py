@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import product
 
 from pto.ir.graph import Block, Operation, Value
+from pto.ir.liveness import handed_on
 from pto.observe.memory.granules import Conflict
 from pto.observe.order.clocks import Thread
 
@@ -115,27 +116,16 @@ def _sources(op: Operation) -> frozenset[int]:
     return frozenset(id(v.maker) for v in values_behind(op) if v.maker is not None)
 
 
-def values_behind(op: Operation) -> list[Value]:
+def values_behind(op: Operation) -> set[Value]:
     """All values on which the operands depend, including themselves."""
-    seen: dict[int, Value] = {}
-    todo: list[Value] = list(op.operands)
+    seen: set[Value] = set()
+    todo = list(op.operands)
     while todo:
         value = todo.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        maker = value.maker or _loop_of(value)
-        if maker is not None:
+        owner = value.owner
+        maker = owner.region.owner if isinstance(owner, Block) else owner
+        if value not in seen and maker is not None:
             todo += maker.operands
-            todo += _yielded(maker)
-    return list(seen.values())
-
-
-def _yielded(op: Operation) -> list[Value]:
-    ends = [b.ops[-1] for region in op.regions for b in region.blocks if b.ops]
-    return [v for end in ends for v in end.operands]
-
-
-def _loop_of(value: Value) -> Operation | None:
-    owner = value.owner
-    return owner.region.owner if isinstance(owner, Block) else None
+            todo += [v for region in maker.regions for v in handed_on(region)]
+        seen.add(value)
+    return seen

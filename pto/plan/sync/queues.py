@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pto.ir.graph import Block, Operation
-from pto.isa.order.queue_setup import IMPORT_BUFFER
 from pto.isa.row.order import Allocate, OfQueue, Pop, Push
 from pto.isa.row.traits import Control
-from pto.plan.calls import FunctionNames
+from pto.plan.calls import FunctionNames, partners
 from pto.plan.sync.effects import NUMBER
 from pto.plan.sync.tree import Node, WorkNode, walk
 from pto.plan.sync.walk import PlacedFence
@@ -49,12 +48,7 @@ def known_order(
 
 
 def _peer(function: Operation, names: FunctionNames) -> Operation | None:
-    found = {
-        other
-        for op in function.walk()
-        if op.row is IMPORT_BUFFER
-        and (other := names.find(op.attrs.get("peer_func"), function)) is not None
-    }
+    found = {other for _, other in partners(function, names) if other is not None}
     return found.pop() if len(found) == 1 else None
 
 

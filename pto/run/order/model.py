@@ -35,6 +35,9 @@ from pto.run.order.words import SignalWord
 from pto.target.facts import Sync
 
 Want = QueuedOp | Blocked | None  # an operation to run first; blocked by another agent; nothing
+_IsMet = Callable[[Issuer[S, P, I], I, Any], bool]
+_Part = Callable[[Issuer[S, P, I], P, I, Any], None]
+_Rule = tuple[_IsMet[S, P, I] | None, _Part[S, P, I] | None, _Part[S, P, I] | None]
 
 
 class Model(ABC, Generic[S, P, I]):
@@ -49,27 +52,18 @@ class Model(ABC, Generic[S, P, I]):
         self._rendezvous_stamps: dict[Any, S] = {}
         self._arrived: dict[Any, int] = {}  # arrivals at a barrier
         self._words: dict[Any, SignalWord[S]] = {}
-        self._met: dict[type, Callable[[Issuer[S, P, I], I, Any], bool]] = {
-            fx.FlagWait: self._is_set,
-            fx.BufferAcquire: self._is_released,
-            fx.SignalWait: self._is_sent,
-            fx.Rendezvous: self._is_complete,
-            fx.WordWait: self._is_satisfied,
-        }
-        self._joins: dict[type, Callable[[Issuer[S, P, I], P, I, Any], None]] = {
-            fx.FlagWait: self._wait_flag,
-            fx.PipeBarrier: self._barrier,
-            fx.BufferAcquire: self._acquire,
-            fx.SignalWait: self._receive,
-            fx.Rendezvous: self._rendezvous,
-            fx.WordWait: self._await,
-        }
-        self._publishes: dict[type, Callable[[Issuer[S, P, I], P, I, Any], None]] = {
-            fx.FlagSet: self._set_flag,
-            fx.BufferRelease: self._release,
-            fx.SignalSend: self._send,
-            fx.Rendezvous: self._publish,
-            fx.WordWrite: self._notify,
+        # the condition for a start, the effect before the work of an operation, and the one after
+        self._rules: dict[type, _Rule[S, P, I]] = {
+            fx.FlagSet: (None, None, self._set_flag),
+            fx.FlagWait: (self._is_set, self._wait_flag, None),
+            fx.PipeBarrier: (None, self._barrier, None),
+            fx.BufferAcquire: (self._is_released, self._acquire, None),
+            fx.BufferRelease: (None, None, self._release),
+            fx.SignalSend: (None, None, self._send),
+            fx.SignalWait: (self._is_sent, self._receive, None),
+            fx.Rendezvous: (self._is_complete, self._rendezvous, self._publish),
+            fx.WordWrite: (None, None, self._notify),
+            fx.WordWait: (self._is_satisfied, self._await, None),
         }
 
     # ---- supplied by a user of the model
@@ -192,13 +186,10 @@ class Model(ABC, Generic[S, P, I]):
             return first
         if item.mark is not None and (other := self._marker(unit, item)) is not None:
             return other
-        if self._is_met(unit, item):
+        is_met = self._rules.get(type(item.effect), _NO_RULE)[0]
+        if is_met is None or is_met(unit, item, item.effect):
             return None
         return self._answer(unit, item)
-
-    def _is_met(self, unit: Issuer[S, P, I], item: I) -> bool:
-        met = self._met.get(type(item.effect))
-        return met is None or met(unit, item, item.effect)
 
     def _is_set(self, unit: Issuer[S, P, I], item: I, effect: fx.FlagWait) -> bool:
         return bool(unit.flags.get(effect.key))
@@ -265,9 +256,8 @@ class Model(ABC, Generic[S, P, I]):
     def _begin(self, unit: Issuer[S, P, I], pipe: P, item: I) -> bool:
         """Run one operation; False when it has to wait."""
         effect, mark = item.effect, item.mark
-        kind = type(effect)
-        met = self._met.get(kind)
-        if met is not None and not met(unit, item, effect):
+        is_met, join, publish = self._rules.get(type(effect), _NO_RULE)
+        if is_met is not None and not is_met(unit, item, effect):
             return False
         if mark is not None and self._marker(unit, item) is not None:
             return False
@@ -278,7 +268,6 @@ class Model(ABC, Generic[S, P, I]):
             if item.reason is not None:
                 return False
         else:
-            join, publish = self._joins.get(kind), self._publishes.get(kind)
             if join is not None:
                 join(unit, pipe, item, effect)
             self.work(unit, pipe, item)
@@ -420,6 +409,7 @@ class Model(ABC, Generic[S, P, I]):
                 pipe.join(stamp)
 
 
+_NO_RULE = (None, None, None)
 _VERBS: dict[type, str] = {fx.FlagWait: "set"}
 
 
