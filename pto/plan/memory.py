@@ -16,7 +16,7 @@ from pto.core.memory import Space
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
-from pto.isa.meaning.handle.config import SCALES_SHIFT
+from pto.isa.meaning.cube.factors import SCALE_SHIFT
 from pto.plan.buffers import (
     BufferUse,
     FunctionPlan,
@@ -140,7 +140,7 @@ def _beside(scale: LocalBuffer, operand: int | None) -> LocalBuffer:
     """Scales at the place that the address of their operand gives them."""
     if operand is None or scale.fixed is not None:
         return scale
-    return replace(scale, fixed=operand >> SCALES_SHIFT)
+    return replace(scale, fixed=operand >> SCALE_SHIFT)
 
 
 def _pack(

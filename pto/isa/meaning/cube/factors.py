@@ -34,7 +34,8 @@ from pto.isa.meaning.memory.words import Bursts, up
 from pto.isa.rules.rule import Case
 
 FRAGMENT: Final = MX_ROW_LEN * MX_COL_LEN  # bytes: scales of 16 rows and 64 values of k
-SCALE_SHIFT: Final = 4  # scales of the tile at address a of L0A are at a >> 4: pto.tget_scale_addr
+# scales of the tile at address a of L0A are at a >> 4: pto.tget_scale_addr, pto-isa pto_tile.hpp
+SCALE_SHIFT: Final = 4
 SCALES: Final = {Space.L0A: Space.SCALE_A, Space.L0B: Space.SCALE_B}
 
 

@@ -12,6 +12,7 @@ from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory
 from pto.core.tile import Tile
 from pto.isa.meaning.cube.accumulator import SIGN, quant_of
+from pto.isa.meaning.cube.factors import SCALE_SHIFT
 from pto.isa.meaning.handle.memref import is_view
 from pto.isa.meaning.handle.view import Handles, TileForm, as_tile, handles
 from pto.isa.meaning.kinds import Blocked, Do, Move
@@ -88,8 +89,6 @@ SYNC_ALL = Do(_sync_all, blocks=True, words=AgentSignals)
 
 # ---- storage
 
-SCALES_SHIFT = 4  # pto-isa pto_tile.hpp
-
 
 def _assign(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
     """Place a tile at a byte address of its buffer, or a view at a global address."""
@@ -131,7 +130,7 @@ def _part(x: Handles, src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]
 ASSIGN = handles(lambda case: _assign)
 SUBVIEW = _bound(_part)
 ALIAS = _bound(lambda x, src, dst, numbers: (src.memory, src.address))
-SCALE_ADDRESS = _bound(lambda x, src, dst, numbers: (dst.memory, src.address >> SCALES_SHIFT))
+SCALE_ADDRESS = _bound(lambda x, src, dst, numbers: (dst.memory, src.address >> SCALE_SHIFT))
 
 # ---- mode registers
 

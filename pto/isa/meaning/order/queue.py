@@ -46,14 +46,6 @@ def part(split: int, sub: Any, rows: Any, cols: Any) -> tuple[Any, Any]:
     return (0, sub * (cols + more)) if split in _BY_COLS else (0, 0)
 
 
-def pitch_of(split: int, sub: Any, cols: Any) -> Any:
-    """The row pitch of the whole, for a half with `cols` columns."""
-    if split not in _BY_COLS:
-        return cols
-    odd = 0 if split == BY_COLS else 2 * sub - 1
-    return 2 * cols + odd
-
-
 def whole_of(split: int, sub: Any, rows: Any, cols: Any) -> tuple[Any, Any]:
     """The region of which a sub-block has this half."""
     odd = 0 if split not in _ODD else 2 * sub - 1
@@ -105,7 +97,7 @@ def _slot_view(ring: QueueRing, tile: Tile, split: int, sub: int, number: int) -
         raise RuntimeError("a ring without global memory")
     rows, cols = tile.get_valid()
     row, col = part(split, sub, rows, cols)
-    pitch, kind = pitch_of(split, sub, cols), tile.type.dtype
+    pitch, kind = whole_of(split, sub, rows, cols)[1], tile.type.dtype
     ring.require_room(((row + rows - 1) * pitch + col + cols) * kind.itemsize, tile.type)
     address = entry.address + ring.slot(number) + (row * pitch + col) * kind.itemsize
     return GlobalTensor.of(entry.memory, address, kind, [rows, cols], [pitch, 1])

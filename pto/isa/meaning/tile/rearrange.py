@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.errors import PtoError, fail
 from pto.core.tile import Role, Tile, TileType
 from pto.isa.meaning.handle.view import Handles, TileForm, handles, tile_type
 from pto.isa.meaning.kinds import Move
 from pto.isa.meaning.lanes import Lanes, select
+from pto.isa.meaning.tile.move import padded_block
 from pto.isa.meaning.tile.mover import Change, Mover
 from pto.isa.meaning.tile.regions import outside
 from pto.isa.rules.rule import Case
@@ -55,7 +55,7 @@ def _padded_block(case: Case, dst: TileType, in_place: bool) -> int:
     src = tile_type(case.type("src"))
     in_l1 = dst.role is Role.MAT and case.profile.load_padding == "block"
     loaded = in_place and case.profile.fill_begins == "block" and src.pad == dst.pad
-    return max(1, BLOCK_BYTE_SIZE // dst.itemsize) if in_l1 or loaded else 1
+    return padded_block(dst) if in_l1 or loaded else 1
 
 
 def _same_bits(src: Tile, dst: Tile) -> Change | None:

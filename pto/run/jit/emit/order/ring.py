@@ -90,7 +90,7 @@ class Ring:
     def matrix(self, number: Number, split: int, kind: DType, rows: Any, cols: Any) -> Matrix:
         """The view of a slot; of this agent's half, where `split` says that there are halves."""
         row, col = queue.part(split, self.me, rows, cols)
-        pitch = queue.pitch_of(split, self.me, cols)
+        pitch = queue.whole_of(split, self.me, rows, cols)[1]
         start = (row * pitch + col) * kind.itemsize
         end = ((row + rows - 1) * pitch + col + cols) * kind.itemsize
         slot = self.turn(number) * self.size
