@@ -255,6 +255,26 @@ def test_a_product_meets_a_loaded_tile_of_fewer_rows(profile: str):
 
 
 @pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("kind", [pto.i8, pto.f16])
+def test_an_accumulator_is_as_large_as_its_products(kind: Any, profile: str):
+    """Boxes have sides of 16, of bytes 32, and a loaded row has lines of 32."""
+    total = pto.i32 if kind is pto.i8 else pto.f32
+
+    def k(x: pto.Global, w: pto.Global, b: pto.Global, y: pto.Global) -> None:
+        acc = pto.zeros(5, 10, total, role="acc")
+        for i in pto.range(0, x.shape[1], 16):
+            acc = pto.dot(pto.load(x[:, i:], 5, 16), pto.load(w[i:, :], 16, 10), acc=acc)
+        pto.store(y, acc + pto.load(b, 1, 10))
+
+    rng = np.random.default_rng(6)
+    x, w, b = (rng.integers(-4, 5, n) for n in ((5, 40), (40, 10), (1, 10)))
+    own, wide = (np.int8, np.int32) if kind is pto.i8 else (np.float16, np.float32)
+    y = np.zeros((5, 10), wide)
+    pto.kernel(k, profile=profile)(x.astype(own), w.astype(own), b.astype(wide), y)
+    assert np.array_equal(y, x @ w + b)
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
 def test_tiles_whose_lines_were_rounded_up_meet_by_their_valid_elements(profile: str):
     def k(x: F32, w: F32, y: F32) -> None:
         a, b = pto.load(x, 5, 40), pto.load(w, 5, 40)

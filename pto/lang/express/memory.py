@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.dtypes import F32, I32, DType
+from pto.core.dtypes import F32, I8, I32, DType
 from pto.core.errors import Diagnostic
 from pto.lang.call import instructions
 from pto.lang.call.place import here, mistake
@@ -166,8 +166,9 @@ def zeros(rows: Shape, cols: object = None, dtype: object = None, *, role: str =
     height, width, kind = _shaped("zeros", 3, rows, cols, dtype)
     if role != "acc":
         return full(height, width, 0, kind)
-    made = tile(*room_for(height, width, element(kind), role), kind, role=role)
-    made.is_empty = True
+    factor = I8 if element(kind) is I32 else element(kind)  # boxes of bytes have sides of 32
+    made = tile(*room_for(height, width, factor, role), kind, role=role)
+    made.is_empty, made.asked = True, (height, width)
     return made
 
 
