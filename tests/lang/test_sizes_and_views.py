@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -296,3 +297,21 @@ def test_a_filled_element_is_broadcast_and_carried() -> None:
     y = np.zeros_like(x)
     running(x, y)
     assert (y == np.cumsum(x)).all()
+
+
+def test_an_index_between_slices_leaves_rows_and_columns(tmp_path: Path):
+    """The library loads two axes into boxes: x[:, r, :] has no third one, and can be exported."""
+
+    @pto.kernel(profile="a2a3")
+    def k(x: pto.Global[pto.f16], w: pto.Global[pto.f16], y: pto.Global[pto.f32]) -> None:
+        r = pto.block_idx()
+        pto.store(y[:, r, :], pto.dot(pto.load(w, 16, 16), pto.load(x[:, r, 2:34], 16, 32)))
+
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-3, 4, n).astype(np.float16) for n in ((16, 5, 40), (16, 16)))
+    y = np.zeros((16, 5, 32), np.float32)
+    k[5](x, w, y)
+    wanted = np.einsum("oc,chw->ohw", w.astype(np.float64), x[:, :, 2:34].astype(np.float64))
+    np.testing.assert_array_equal(y, wanted)
+    assert not k.check("a2a3")
+    k[5].export(x, w, np.zeros_like(y), out=str(tmp_path / "out"))

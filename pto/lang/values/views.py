@@ -90,7 +90,8 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         """A window: `x[i * 16 :, :]`, `x[b, 0:64]`; an index keeps a dimension of size one, and
         None adds one.
 
-        As in NumPy, the last two slices are rows and columns: indices after them move to the front.
+        As in NumPy, the last two slices are rows and columns: indices between or after slices move
+        to the front.
         """
         keys = list(key) if isinstance(key, tuple) else [key]
         given = sum(k is not None and k is not Ellipsis for k in keys)
@@ -106,7 +107,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
             return self._stepped(keys)
         spans = [span_of(k, n) for k, n in zip(keys, self.shape, strict=True)]
         sliced = [n for n, span in enumerate(spans) if not span.is_index]
-        if len(sliced) < 2 or sliced[-1] == self.ndim - 1:
+        if len(sliced) < 2 or sliced == list(range(self.ndim))[-len(sliced) :]:
             return View(cast("Whole", self), spans)
         order = [n for n, span in enumerate(spans) if span.is_index] + sliced
         return View(self.turned(order), [spans[n] for n in order])
