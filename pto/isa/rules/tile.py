@@ -15,6 +15,7 @@ from pto.isa.row.instr import Attr, Family
 from pto.isa.rules.rule import (
     LIBRARY,
     Case,
+    OpLike,
     Rule,
     ValueLike,
     all_in,
@@ -155,6 +156,11 @@ Overlap = Callable[[TileType, TileType, int, tuple[int, int]], bool]
 _VIEWS = ("pto.treshape", "pto.bitcast", "pto.subview")
 
 
+def has_views(op: OpLike) -> bool:
+    """True if an operand is a part or another form of a tile."""
+    return any(v.maker is not None and v.maker.name in _VIEWS for v in op.operands)
+
+
 def _bytes(case: Case, value: ValueLike, type: TileType, *, placed: bool = True) -> _Bytes:
     """The byte range of a tile, from a constant address or relative to its root tile; always
     relative if not `placed`."""
@@ -216,6 +222,8 @@ def out_of_place(
     on one tile are compared: tiles at addresses that overlap have a finding of their own."""
 
     def test(case: Case) -> str | None:
+        if not placed and not has_views(case.op):
+            return None
         case.asked_makers = True
         target, out = case.op.operand(dst), case.tile(dst)
         if target is None or out is None or (unless is not None and _is_stricter(case, sources)):
