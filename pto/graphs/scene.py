@@ -253,7 +253,7 @@ def imported(file: Path, load: Callable[[], T]) -> T:
         except ModuleNotFoundError as error:
             raise fail(
                 "PTO-U322",
-                f"{file} needs the module {error.name}, which is not installed",
+                f"the module {error.name} is not installed; {file} needs it",
                 help="pip install torch" if error.name == "torch" else None,
             ) from None
         except SyntaxError as error:

@@ -36,7 +36,9 @@ _WORDS = ("scatterAtomicOp", "scatterOob", "scatterConflict")
 @rule_of("PTO-T026", "expects coalesce{when}")
 def _mode_said(case: Case, when: str, *others: str) -> str | None:
     asked = not others or any(name in case.op.attrs for name in others)
-    return "it is not there" if asked and "coalesce" not in case.op.attrs else None
+    if not asked or "coalesce" in case.op.attrs:
+        return None
+    return 'it is not there; coalesce="row" takes an index for each row, "elem" for each element'
 
 
 @rule_of("PTO-S058", "expects an idx for each row of {data} ([1,R] or [R,1]) or for each element")
