@@ -43,6 +43,8 @@ class Bound(Generic[P]):
         """Run on arrays, which are changed in place; with the options of `Kernel.run` too."""
         return self.kernel.run(*args, blocks=self.blocks, **named)  # pyright: ignore[reportArgumentType]
 
+    run = __call__  # as `Kernel.run`, with the grid in brackets
+
     def launched(
         self, device: Device, args: Sequence[object], named: Mapping[str, object]
     ) -> Launch:

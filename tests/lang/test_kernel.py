@@ -357,3 +357,16 @@ def test_constants_that_are_equal_and_not_the_same() -> None:
         assert [found(0), found(0.0), found(-0.0)] == [1, 2, -2]
         assert [found((0,)), found((0.0,)), found((-0.0,))] == [1, 2, -2]
         assert [found(np.float32(0.0)), found(np.float32(-0.0))] == [2, -2]
+
+
+def test_a_kernel_with_its_grid_runs_by_name_too():
+    @pto.kernel(profile="a5")
+    def twice(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        i = pto.block_idx() * 16
+        pto.store(y[i:, :], pto.load(x[i:, :], 16, 64) * 2.0)
+
+    x = np.arange(37 * 64, dtype=np.float32).reshape(37, 64)
+    y = np.zeros_like(x)
+    report = twice[3].run(x, y, engine="reference")
+    assert np.array_equal(y, x * 2)
+    assert "engine reference, 3 blocks" in str(report)
