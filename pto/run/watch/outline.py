@@ -266,9 +266,9 @@ def _refused(op: Operation) -> Step:
     def refused(core: Core, regs: Regs) -> Any:
         raise fail(
             "PTO-C010",
-            f"'{op.name}' op reads data, but this run has none: dependent values are unknown",
-            help="pass arrays with data, and run with the data: pto time --data, pto run"
-            " --time=data, kernel.time(..., data=True)",
+            f"'{op.name}' op reads data, but this run uses only the shapes of arrays",
+            help="let it use the arrays: kernel.time(..., data=True), pto time --data, pto run"
+            " --time=data",
         )
 
     return refused
