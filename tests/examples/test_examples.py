@@ -20,7 +20,7 @@ from pto.ir.text.parser import parse
 from pto.lang import kernel as kernels
 from pto.lang.kernel import Kernel
 from pto.lang.tracing import Tracing
-from pto.run.jit.emit.fallback import HostFallback
+from pto.run.jit.emit.frame import HostFallback
 from pto.verify import judge
 
 FOLDER = Path(examples.__file__).parent

@@ -5,21 +5,14 @@ The memory of an operand is checked by its kind (`ub pointer`, `l0c buffer`), no
 
 from __future__ import annotations
 
-from operator import attrgetter
-
-from pto.isa.rules.rule import Case, Rule, odd_one, rule_of
+from pto.isa.rules.paths import unlike_widths
+from pto.isa.rules.rule import Case, Rule, rule_of
 
 
 @rule_of("PTO-T090", "expects elements of {first} and {second} to have one width")
 def same_width(case: Case, first: str, second: str) -> str | None:
     """A copy moves bytes: it may change the type of elements, not their size."""
     return unlike_widths(case, first, second)
-
-
-def unlike_widths(case: Case, *names: str) -> str | None:
-    """A text that names the first operand whose elements are not as wide as those of the last."""
-    found = [(n, e) for n in names if (e := case.elem(n)) is not None and e.itemsize]
-    return odd_one(found, attrgetter("name"), lambda a, b: a.itemsize == b.itemsize)
 
 
 @rule_of("PTO-S090", "expects {what} to give {names} together")

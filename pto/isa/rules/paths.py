@@ -5,13 +5,14 @@ Rules for global memory are in `global_memory.py`; rules of a single row are in 
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from pto.core.compact import Compact
 from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
-from pto.isa.rules.buffer import unlike_widths
-from pto.isa.rules.rule import LIBRARY, Case, dims, rule, rule_of
+from pto.isa.rules.rule import LIBRARY, Case, dims, odd_one, rule, rule_of
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
@@ -43,6 +44,12 @@ _MODES = {
     "SPLIT2": (_BOXED, _BOXED),
     "SPLIT4": (_BOXED, _BOXED),
 }
+
+
+def unlike_widths(case: Case, *names: str) -> str | None:
+    """A text that names the first operand whose elements are not as wide as those of the last."""
+    found = [(n, e) for n in names if (e := case.elem(n)) is not None and e.itemsize]
+    return odd_one(found, attrgetter("name"), lambda a, b: a.itemsize == b.itemsize)
 
 
 @rule("PTO-T060", "expects src and dst to have elements of one size")

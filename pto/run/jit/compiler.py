@@ -23,8 +23,7 @@ from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.frame import bytes_of, form_of
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.init_check import InitCheck
-from pto.run.jit.emit.live_in import LiveIn
-from pto.run.jit.emit.names import Names
+from pto.run.jit.emit.names import LiveIn, Names
 from pto.run.jit.emit.operation import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pto.run.jit.emit.fallback import HostFallback
+from pto.run.jit.emit.frame import HostFallback
 from pto.run.jit.llvm import native
 from pto.run.jit.runtime.direct import FastPath
 from pto.run.launch.call import Launch

@@ -10,7 +10,7 @@ import pytest
 
 import pto
 from pto.core.dtypes import dtype
-from pto.run.jit.emit.fallback import HostFallback
+from pto.run.jit.emit.frame import HostFallback
 
 _SLOT, _SLOTS, _TURNS = 2048, 2, 3  # more entries than slots
 _NZ = "blayout=col_major, slayout=row_major"

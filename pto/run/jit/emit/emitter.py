@@ -18,7 +18,7 @@ from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.meaning.kinds import Do
 from pto.isa.rules.rule import Case
 from pto.run.jit.emit import coroutine, frame
-from pto.run.jit.emit.fallback import HostFallback, fallback_form, is_global
+from pto.run.jit.emit.frame import HostFallback, fallback_form, is_global
 from pto.run.jit.emit.operation import (
     KINDS,
     STRUCTURES,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.cube.forwarding import ForwardedCopy
     from pto.run.jit.emit.init_check import InitCheck
-    from pto.run.jit.emit.live_in import LiveIn
+    from pto.run.jit.emit.names import LiveIn
     from pto.run.jit.emit.unit import Unit
 
 _T = TypeVar("_T")

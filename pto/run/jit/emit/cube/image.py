@@ -18,10 +18,10 @@ from pto.core.tile import Role
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.img2col import FAR, FeatureMap, Filter, matrix_of, number
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, unpack
+from pto.run.jit.emit.handle.view import Numbers
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.move import fill
-from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.emit.tile.strided import Access, Strided, row_major
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition, all_of

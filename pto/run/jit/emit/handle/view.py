@@ -1,28 +1,152 @@
-"""Conditions of numbers and views, and the host fallback of an instruction that lacks them."""
+"""Numbers, conditions, scalars, registers and views of an instruction in compiled code, and the
+host fallback of an instruction that lacks a condition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.memory import Space
 from pto.core.pointer import FAR
+from pto.core.primitives import less_of
+from pto.isa.meaning.memory import registers
+from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import Emit, OpContext
-from pto.run.jit.emit.tile import numbers
-from pto.run.jit.emit.tile.numbers import Numbers, bit
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, known_condition
-from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import Text, Val, certain, unsupported_if
-from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, ViewDesc
+from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.text import I64, Text, Val, certain, is_integer, unsupported_if, width_of
+from pto.run.jit.runtime.context import REGISTERS
+from pto.run.jit.runtime.state import register_offset
+from pto.run.jit.runtime.values import Array, Lowered, PointerDesc, ScalarValue, ViewDesc
+
+FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or does it all
 
 
-def wide(s: OpContext, native: Lowered) -> Val:
+def bit(fact: Any) -> Condition:
+    """A condition as a bit of LLVM."""
+    return fact if isinstance(fact, Condition) else known_condition(fact)
+
+
+def wide(x: Text, word: ScalarValue) -> Val:
+    """A signed integer as 64 bits."""
+    kind = word.types[0]
+    if kind == I64 or isinstance(word.name, int):
+        return word.name
+    if not is_integer(kind):
+        raise TypeError(f"a number of {kind}")
+    return x.new(f"sext {kind} {word.name} to i64")
+
+
+class Numbers:
+    """Where an instruction counts: the text, and pointers of the context."""
+
+    def __init__(self, x: Text, context: Callable[[int], str]) -> None:
+        self.x = x
+        self.context = context
+        self.statuses: set[int] = set()  # that the function may return, beside 0
+
+    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+        """Else the function ends, and the reference engine says why."""
+        self.end_unless(fact, FAULT)
+
+    def leave_unless(self, fact: Condition) -> None:
+        """Else the reference engine does the instruction."""
+        self.end_unless(fact, LEFT)
+
+    def end_unless(self, fact: Any, status: int) -> None:
+        known = bit(fact)
+        if not known.is_true:
+            self.statuses.add(status)
+            self.x.leave_unless(known, lambda: self.x.do(f"ret i32 {status}"), ", !prof !2")
+
+    def when(
+        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+    ) -> None:
+        self.x.when(bit(fact), body, otherwise)
+
+    def least(self, a: Any, b: Any) -> Any:
+        if isinstance(a, Index):
+            if a.step == 0:
+                return Index(a.lanes, self.least(a.start, b), 0)
+            return Index.of(less_of(a, b))
+        return Number(self.x, self.x.smaller(self.number(a).value, self.number(b).value))
+
+    def greatest(self, a: Number, b: Number) -> Number:
+        return Number(self.x, self.x.greater(a.value, b.value))
+
+    def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
+        known = bit(fact)
+        if known.is_known:
+            return self.number(a() if known.is_true else b)
+        return Number(
+            self.x, self.x.new(f"select i1 {fact}, i64 {self.number(a()).value}, i64 {b}")
+        )
+
+    def number(self, value: Any) -> Number:
+        if value is None:
+            return Number(self.x, 0)
+        if isinstance(value, ScalarValue):
+            return Number(self.x, wide(self.x, value))
+        return value if isinstance(value, Number) else Number(self.x, int(value))
+
+    # ---- scalars and registers
+
+    def bits(self, value: ScalarValue, type: t.Scalar) -> Number:
+        kind, x = value.types[0], self.x
+        size = width_of(kind)
+        if isinstance(value.name, int) and is_integer(kind):
+            return Number(x, value.name & ((1 << size) - 1))
+        name = str(value.name)
+        if not is_integer(kind):
+            name = x.new(f"bitcast {kind} {name} to i{size}")
+        return Number(x, name if size == 64 else x.new(f"zext i{size} {name} to i64"))
+
+    def scalar(self, word: Number, type: t.Scalar) -> ScalarValue:
+        empty, x = ScalarValue(("",), type), self.x
+        kind, name = empty.types[0], self.number(word).value
+        size = width_of(kind)
+        if isinstance(name, int) and is_integer(kind):
+            return replace(empty, names=(int(from_bits(type, name & (1 << size) - 1)),))
+        if size < 64:
+            name = x.new(f"trunc i64 {name} to i{size}")
+        if not is_integer(kind):
+            name = x.new(f"bitcast i{size} {name} to {kind}")
+        return replace(empty, names=(name,))
+
+    def slot(self, array: Array, k: Number) -> Number:
+        return Number(self.x, self.x.load("i64", self._slot(array, k), 8))
+
+    def set_slot(self, array: Array, k: Number, word: Number) -> None:
+        self.x.store("i64", word.value, self._slot(array, k), 8)
+
+    def _slot(self, array: Array, k: Number) -> str:
+        at = self.x.add(array.address, self.x.mul(k.value, 8))
+        return self.x.new(f"inttoptr i64 {at} to ptr")
+
+    def get(self, register: str, n: int = 0) -> Number:
+        return Number(self.x, self.x.load("i64", self._register(register, n), 8))
+
+    def put(self, register: str, *words: Any) -> None:
+        for n, word in enumerate(words):
+            self.x.store("i64", self.number(word).value, self._register(register, n), 8)
+        if register in registers.OPTIONAL:
+            self.x.store("i64", 1, self._register(register, -1), 8)
+
+    def has(self, register: str) -> Condition:
+        return self.x.compare("ne", self.get(register, -1).value, 0)
+
+    def _register(self, name: str, n: int) -> str:
+        ahead = 1 if name in registers.OPTIONAL else 0
+        return self.x.at(self.context(REGISTERS), register_offset(name) + 8 * (n + ahead))
+
+
+def wide_number(s: OpContext, native: Lowered) -> Val:
     """A number of the program as 64 bits."""
-    return numbers.wide(s.x, certain(native, ScalarValue))
+    return wide(s.x, certain(native, ScalarValue))
 
 
 def near(x: Text, count: Val, far: int = FAR) -> Condition:

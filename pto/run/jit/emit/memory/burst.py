@@ -13,7 +13,7 @@ from itertools import accumulate
 from pto.core.dtypes import U8
 from pto.core.memory import Space
 from pto.isa.meaning.memory import burst, registers
-from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile import move as tile_moves
@@ -36,7 +36,7 @@ class Loop:
 
 
 def words(s: OpContext, *names: str) -> list[Val]:
-    return [wide(s, s.need(ScalarValue, name)) for name in names]
+    return [wide_number(s, s.need(ScalarValue, name)) for name in names]
 
 
 # ---- what must hold

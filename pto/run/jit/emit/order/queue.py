@@ -20,7 +20,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
-from pto.run.jit.emit.handle.view import Guarded, wide
+from pto.run.jit.emit.handle.view import Guarded, wide_number
 from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
@@ -277,7 +277,7 @@ def _pop(s: OpContext) -> Sequence[Lowered]:
     result = s.op.results[0].type
     type = _entry(tile_type(result) if isinstance(result, t.TileBuf) else None)
     told = [s.operand(name) for name in ("valid_row", "valid_col")]
-    words = [None if word is None else wide(s, word) for word in told]
+    words = [None if word is None else wide_number(s, word) for word in told]
     region = [own if word is None else word for own, word in zip(type.valid, words, strict=True)]
     form, x = TileDesc(("", "", ""), type), s.x
 

@@ -16,7 +16,7 @@ from pto.isa.row import types as t
 from pto.isa.row.attributes import integer
 from pto.isa.row.traits import Control
 from pto.isa.rules.simt import MAX_ITEMS
-from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import Kept, Phases, pointer_to
@@ -86,7 +86,7 @@ def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
         words = [s.register(registers.LAUNCH_SIZE, n) for n in range(4)]
         s.fault_unless(x.compare("ne", words[0], 0))
         return list(words[1:]), s.op.operands
-    return [wide(s, s.e.value(value)) for value in s.op.operands[:3]], s.op.operands[3:]
+    return [wide_number(s, s.e.value(value)) for value in s.op.operands[:3]], s.op.operands[3:]
 
 
 def _total(s: OpContext, size: Sequence[Val]) -> Val:

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core.dtypes import DType
+from pto.run.jit.emit.handle.view import Numbers
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.numbers import Numbers
 from pto.run.jit.emit.tile.strided import REST, Axis, Strided
 from pto.run.jit.llvm import lanes, picks, shuffles
 from pto.run.jit.llvm.index import Index, Number

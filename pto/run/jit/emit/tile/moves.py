@@ -10,11 +10,11 @@ from pto.core.errors import PtoError
 from pto.core.global_layout import RANK
 from pto.isa.meaning.kinds import Make, Move
 from pto.run.jit.emit.frame import Parameters, form_of
+from pto.run.jit.emit.handle.view import FAULT, LEFT, bit
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile import masked, strided
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
-from pto.run.jit.emit.tile.numbers import FAULT, LEFT, bit
 from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text, unsupported_if

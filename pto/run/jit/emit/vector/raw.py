@@ -12,7 +12,7 @@ from pto.isa.meaning.kinds import Repeats
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.vector import raw
 from pto.isa.meaning.vector.ub import dtype_of
-from pto.run.jit.emit.handle.view import wide
+from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import store_lanes
@@ -46,12 +46,14 @@ def _emit(s: OpContext) -> Sequence[Lowered]:
     per = kind.per_vlane * raw.BLOCKS
     names = raw.pointers(s.case)
     strides = [
-        wide(s, s.need(ScalarValue, f"{n}{w}Stride")) for n in names for w in ("Block", "Repeat")
+        wide_number(s, s.need(ScalarValue, f"{n}{w}Stride"))
+        for n in names
+        for w in ("Block", "Repeat")
     ]
     blocks = [x.mul(stride, BLOCK_BYTE_SIZE) for stride in strides]
     ways = [_Way(s.need(PointerDesc, n), *blocks[2 * k : 2 * k + 2]) for k, n in enumerate(names)]
     masks = _Masks(s, per)
-    repeat = masks.repeat(wide(s, s.need(ScalarValue, "repeat")))
+    repeat = masks.repeat(wide_number(s, s.need(ScalarValue, "repeat")))
     small = [x.compare("ult", n, _SMALL) for n in (*strides, x.sub(repeat, 1))]
     guard = all_of(*small, *(_inside(s, way, repeat) for way in ways))
 
@@ -81,7 +83,7 @@ def _inside(s: OpContext, way: _Way, repeat: Val) -> Condition:
 
 def _scalar(s: OpContext, spot: lanes.Lanes, body: Repeats) -> lanes.Symbol:
     x, kind = s.x, dtype_of(s.case, "dst")
-    word = wide(s, s.need(ScalarValue, s.case.row.operands[len(raw.pointers(s.case))].name))
+    word = wide_number(s, s.need(ScalarValue, s.case.row.operands[len(raw.pointers(s.case))].name))
     if body.scalar == "shift":
         width = 8 * kind.itemsize
         word = x.new(f"select i1 {x.compare('ult', word, width)}, i64 {word}, i64 {width}")

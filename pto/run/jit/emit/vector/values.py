@@ -9,7 +9,7 @@ import numpy as np
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.isa.row import types as t
-from pto.run.jit.emit.tile.numbers import wide
+from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import Lanes, Symbol, items_of, symbol_type
 from pto.run.jit.llvm.text import Text, certain, unsupported_if
