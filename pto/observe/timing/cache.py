@@ -70,6 +70,8 @@ class Cache:
 
         It counts `times` times: the further transfers bring in as much, from other addresses.
         """
+        if not region.nbytes:
+            return Traffic(0.0, 0.0, 0.0)
         lines = self._lines_of(region, np.asarray(addresses, np.int64))
         if region.passes_by:
             alike = lines.size / np.unique(lines).size

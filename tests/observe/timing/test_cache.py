@@ -74,6 +74,15 @@ def test_bursts_are_told_from_their_numbers_as_a_run_tells_them(hint: int) -> No
     assert (told.us, told.busy) == (ran.us, ran.busy)
 
 
+@pytest.mark.parametrize(("rows", "row_bytes"), [(0, 64), (4, 0), (0, 0)])
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_transfer_of_nothing_moves_nothing(rows: int, row_bytes: int, writes: bool) -> None:
+    cache = Cache(1 << 20, [(0, 1 << 16)])
+    region = GlobalRegion(0, rows, row_bytes, 256, writes)
+    found = cache.transfer(region, [0, 512])
+    assert (found.read, found.written, cache.dirty) == (0.0, 0.0, 0.0)
+
+
 def test_vector_add_adds_however_it_loads() -> None:
     x = np.random.default_rng(1).integers(0, 99, (8, 1024)).astype(np.float16)
     for hint in (0, 4):
