@@ -72,8 +72,8 @@ def _bounds(found: KernelUses) -> Answer:
     for use in left[:_TRIED]:
         example = out_of_bounds(found, use)
         if example is not None:
-            needs, root = unproved(use.window, use.given), use.window.root.name
-            text = f"'{use.op.name}' op leaves its view of {root}: {needs} does not hold"
+            root = use.window.root.name
+            text = f"'{use.op.name}' op leaves its view of {root}: {example.fails} does not hold"
             return Answer("bounds", "refuted", text, use.op, None, example)
     if found.unknown or left:
         return _open("bounds", found, left[0] if left else None)

@@ -38,6 +38,7 @@ class Counterexample:
     words: str = ""  # where: blocks and iterations
     data: int = 0  # in arrays of integers
     block: int = 0  # in which it fails
+    fails: str = ""  # the inequality that does not hold
 
     def __str__(self) -> str:
         sizes = [f"{name} = {value}" for name, value in self.names.items()]
@@ -54,10 +55,10 @@ def out_of_bounds(found: KernelUses, use: MemUse) -> Counterexample | None:
         for call, sizes in _calls(found, large):
             for block in _chosen(call.blocks):
                 for here in _iterations(found, use, {**sizes, **known}, block):
-                    if _leaves(use, here):
+                    if fails := _violated(use, here):
                         turns = (f"{loop.name} = {here[loop]}" for loop in use.loops)
                         words = ", ".join([f"block {block}", *turns])
-                        return replace(call, words=words, data=data, block=block)
+                        return replace(call, words=words, data=data, block=block, fails=fails)
     return None
 
 
@@ -67,14 +68,19 @@ def _data(uses: Sequence[MemUse]) -> set[Symbol]:
     return {s for s in symbols if s.kind == "value" and s.high is None}
 
 
-def _leaves(use: MemUse, known: Known) -> bool:
+def _violated(use: MemUse, known: Known) -> str | None:
+    """The first inequality of a window inside its view that does not hold for these numbers."""
     for axis in use.window.axes:
         at, size, extent = (evaluated(n, known) for n in (axis.offset, axis.size, axis.extent))
         if at is None or size is None or extent is None:
-            return False
-        if at < 0 or size < 0 or at + size > extent:
-            return True
-    return False
+            return None
+        if at < 0:
+            return f"{axis.offset} >= 0"
+        if size < 0:
+            return f"{axis.size} >= 0"
+        if at + size > extent:
+            return f"{axis.offset + axis.size} <= {axis.extent}"
+    return None
 
 
 def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:

@@ -71,6 +71,20 @@ def test_a_window_that_no_size_guards_is_refuted_with_numbers():
     assert f"a run confirms it: rows = {rows}, {blocks} block" in shown
 
 
+def test_a_refutation_names_the_inequality_that_fails():
+    """rows * rows - block * block may be negative too, but block 0 of 16 rows is behind the end."""
+    lines = (
+        "%rr = arith.muli %rows, %rows : index",
+        "%bb = arith.muli %block, %block : index",
+        "%at = arith.subi %rr, %bb : index",
+    )
+    bounds = told(program("%at", "%at", *lines))["bounds"]
+    assert bounds.verdict == "refuted" and bounds.example is not None
+    rows, block = bounds.example.names["rows"], bounds.example.block
+    assert (">= 0 does not hold" in bounds.text) == (rows**2 < block**2)
+    assert ("<= rows does not hold" in bounds.text) == (rows**2 >= block**2)
+
+
 def test_a_window_of_fewer_than_no_rows_is_refuted():
     """What is left for a block behind the last row is negative, and a run stops there."""
     left = (
