@@ -129,6 +129,10 @@ class Trace(TileRegions):
         self.tiles.append(tile)
         return tile
 
+    def forget(self, tile: Tile) -> None:
+        """Drop a tile whose allocation was erased."""
+        self.tiles = [each for each in self.tiles if each is not tile]
+
     def place(self, tile: Tile, address: Value) -> None:
         op = tile.value.owner
         if isinstance(op, Operation):

@@ -11,7 +11,7 @@ import pytest
 
 import pto
 
-F32 = pto.Global[pto.f32]
+F16, F32 = pto.Global[pto.f16], pto.Global[pto.f32]
 SHAPES = [(16, 128), (37, 100), (5, 33), (1, 1)]
 
 
@@ -415,3 +415,51 @@ def test_one_column_of_a_tile_is_stored(profile: str):
     y = np.zeros((37, 1), np.float32)
     k[3](x, y)
     np.testing.assert_array_equal(y, x[:, 31:32])
+
+
+@pytest.mark.parametrize("profile", ["cpu", "a2a3", "a5"])
+def test_a_product_added_in_place_is_added_by_the_matrix_unit(profile: str):
+    """`acc += a @ b` has the instructions of `pto.dot(a, b, acc=acc)`, in a loop with tails."""
+
+    @pto.kernel(profile=profile)
+    def added(x: F16, w: F16, y: F32) -> None:
+        acc = pto.zeros(32, 32, pto.f32, role="acc")
+        for k in pto.range(0, x.shape[1], 32):
+            acc += pto.load(x[:, k:], 32, 32) @ pto.load(w[k:, :], 32, 32)
+        pto.store(y, acc)
+
+    @pto.kernel(profile=profile)
+    def named(x: F16, w: F16, y: F32) -> None:
+        acc = pto.zeros(32, 32, pto.f32, role="acc")
+        for k in pto.range(0, x.shape[1], 32):
+            acc = pto.dot(pto.load(x[:, k:], 32, 32), pto.load(w[k:, :], 32, 32), acc=acc)
+        pto.store(y, acc)
+
+    rng = np.random.default_rng(3)
+    x, w = (rng.integers(-3, 4, n).astype(np.float16) for n in ((20, 70), (70, 25)))
+    y, z = (np.zeros((20, 25), np.float32) for _ in range(2))
+    added(x, w, y)
+    named(x, w, z)
+    np.testing.assert_array_equal(y, x.astype(np.float64) @ w.astype(np.float64))
+    np.testing.assert_array_equal(z, y)
+    assert instructions(added.ir) == instructions(named.ir)
+    assert added.ir.count("alloc_tile") == named.ir.count("alloc_tile")
+
+
+def test_a_product_that_was_added_in_place_is_not_there_any_more():
+    @pto.kernel(profile="a5")
+    def k(x: pto.Global[pto.f16], y: F32) -> None:
+        t = pto.load(x, 32, 32)
+        acc = pto.dot(t, t)
+        product = t @ t
+        acc += product
+        pto.store(y, acc)
+        pto.store(y, product)
+
+    with pytest.raises(pto.PtoError, match="PTO-U086"):
+        k(np.zeros((32, 32), np.float16), np.zeros((32, 32), np.float32))
+    with pto.eager("a5"):
+        t = pto.load(np.eye(32, dtype=np.float16), 32, 32)
+        acc = pto.dot(t, t)
+        acc += t @ t
+        np.testing.assert_array_equal((acc * 1.0).numpy(), 2 * np.eye(32))

@@ -84,6 +84,10 @@ def accumulate(sign: str, t: Tile, other: object) -> Tile:
     is unchanged (tpartadd, tpartmul)."""
     session = current()
     if t.role == "acc":
+        from pto.lang.express.product import added  # built on operators
+
+        if sign == "+" and added(t, other):
+            return t
         raise mistake(
             "PTO-U084",
             f"`{sign}=`: %{t.value.name} is an accumulator, and only the matrix unit adds to it",

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from pto.core.dtypes import F32, I32, DType, dtype
 from pto.core.tile import Role
+from pto.ir.graph import Operation
+from pto.isa.handle.tile import SET_VALIDSHAPE
 from pto.isa.tile.convert import CONVERSIONS
 from pto.lang.call import instructions
 from pto.lang.call.place import mistake
@@ -31,8 +33,15 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
         made = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
         made.asked = a.asked[0], b.asked[1]
         instructions.tmatmul(made, left, right)
+        made.factors = left, right
         return made
+    return _accumulated(acc, left, right)
+
+
+def _accumulated(acc: Tile, left: Tile, right: Tile) -> Tile:
+    """Add a product to an accumulator; the first one sets it."""
     _require_accumulator(acc, left, right)
+    acc.factors = None
     if not acc.is_empty:
         instructions.tmatmul_acc(acc, acc, left, right)
         return acc
@@ -49,6 +58,34 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
         lambda: instructions.tmatmul_acc(acc, acc, left, right),
     )
     return acc
+
+
+def added(acc: Tile, product: object) -> bool:
+    """True for `acc += a @ b`, which becomes the product added by the matrix unit: the one that was
+    just traced is taken back. A product with other uses is left as it is."""
+    session = current()
+    if not isinstance(product, Tile) or product.factors is None:
+        return False
+    if session.eager:  # the product is computed twice, the sum once
+        _accumulated(acc, *product.factors)
+        return True
+    made, uses = product.value.maker, list(product.value.uses)
+    work = [op for op in uses if op.row is not SET_VALIDSHAPE]
+    if made is None or len(work) != 1 or not set(_since(work[0])) <= set(uses):
+        return False
+    left, right = product.factors
+    for op in (*uses, made):
+        op.erase()
+    session.forget(product)
+    product.factors, product.is_empty = None, True  # a later use is a mistake
+    _accumulated(acc, left, right)
+    return True
+
+
+def _since(op: Operation) -> list[Operation]:
+    """The operations of a block from `op` on."""
+    ops = op.home.ops
+    return ops[ops.index(op) :]
 
 
 def _factor(t: object, side: str) -> Tile:
