@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -234,6 +235,24 @@ def test_a_product_meets_a_loaded_tile_of_its_width():
     y = np.zeros((16, 10), np.float32)
     pto.kernel(k)(x, w, b, y)
     assert np.array_equal(y, x @ w + b - b[0])
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
+def test_sorts_keep_infinities_and_nan(kind: Any, profile: str):
+    def k(x: pto.Global, y: pto.Global) -> None:
+        t = pto.load(x, 1, 8)
+        pto.store(y[0:1, :], pto.sort(t))
+        pto.store(y[1:2, :], pto.topk(t, 8)[0])
+        pto.store(y[2:3, :], t.to(pto.f32).to(t.dtype, saturate=False))
+
+    inf, nan = np.inf, np.nan
+    x = np.array([[1, inf, -2, nan, -inf, 0, inf, 3]]).astype(kind)
+    y = np.zeros((3, 8), kind)
+    pto.kernel(k, profile=profile)(x, y)
+    wanted = [[-inf, -2, 0, 1, 3, inf, inf, nan], [inf, inf, 3, 1, 0, -2, -inf, nan]]
+    wanted.append(x[0].astype(np.float64).tolist())
+    assert np.array_equal(y.astype(np.float64), wanted, equal_nan=True)
 
 
 @pytest.mark.parametrize("profile", ["a2a3", "a5"])

@@ -163,7 +163,9 @@ def _sorted(
 
 
 def _given_back(values: Tile, t: Tile, descending: bool) -> Tile:
-    return convert(values if descending else unary("neg", values), t.dtype)
+    """The elements in their own type, infinities too: a conversion that saturates limits them."""
+    values = values if descending else unary("neg", values)
+    return convert(values, t.dtype, saturate=False if t.dtype.is_float else None)
 
 
 def _count(t: Tile, k: object) -> int:

@@ -195,7 +195,10 @@ def convert(t: Tile, to: object, mode: str | None = None, saturate: bool | None 
         if is_column(t):
             set_region(made, *current().region(t))
             source, into = flat(t), flat(made)
-        instructions.tcvt(into, source, rmode=mode, satmode=clamped)
+        # Headers of a2a3 read satmode only with a working tile; integers get theirs by the plan.
+        needs_work = saturate is False and kind.is_float and current().profile == "a2a3"
+        work = tile(1, 32, F32) if needs_work else None
+        instructions.tcvt(into, source, work, rmode=mode, satmode=clamped)
     return made
 
 
