@@ -16,7 +16,7 @@ from pto.core.dtypes import dtype
 from pto.core.errors import PtoError
 from pto.ir.builder import INDEX, Builder, new_block, new_function
 from pto.ir.graph import Value
-from pto.isa.meaning.kinds import Lane, Together
+from pto.isa.meaning.kinds import Cooperative, Lane
 from pto.isa.row.attributes import Attribute, Int, Symbol, Unit
 from pto.isa.row.instr import Attr, Instr
 from pto.isa.row.types import Ptr, Scalar
@@ -42,7 +42,7 @@ _SLOTS = 12  # values of one type that an item stores in the end
 
 
 def _is_drawn(row: Instr) -> bool:
-    return row.family.section == "simt" and isinstance(row.body, Lane | Together)
+    return row.family.section == "simt" and isinstance(row.body, Lane | Cooperative)
 
 
 _OWN = [row for row in rows() if _is_drawn(row)]

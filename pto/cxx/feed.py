@@ -32,7 +32,7 @@ from pto.run.reference.code import located
 from pto.target.facts import Profile
 
 if TYPE_CHECKING:
-    from pto.run.watch.events import Tap
+    from pto.run.watch.events import Hook
 
 _NAME = 1 << 40  # tile.hpp: tiles without an address have negative names from this
 _SIMULATED = (
@@ -75,10 +75,10 @@ class BuildSide:
         self.observed = self.polls = False
         self._prepare(None)
 
-    def _prepare(self, tap: Tap | None) -> None:
+    def _prepare(self, tap: Hook | None) -> None:
         self._is_watched = tap is not None
         tolerated = _SIMULATED if self.profile.name == "cpu" else _ASSERTED
-        self.sites = s.Sites(self.profile, self.name, tap, tolerated)
+        self.sites = s.CallSites(self.profile, self.name, tap, tolerated)
         self._calls: dict[tuple[int, ...], _Decoded] = {}
         self._plans: dict[tuple[int, ...], Plan] = {}
         self._elements: dict[tuple[TileBuf, int], s.Site] = {}

@@ -19,7 +19,7 @@ from pto.plan.mode import Mode
 from pto.run import sites as s
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
-from pto.run.watch.events import Observer, Tap
+from pto.run.watch.events import Hook, Observer
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2
@@ -36,7 +36,7 @@ class NativeProgram:
         builds: dict[str, n.NativeBuild],
         profile: Profile,
         observer: Observer | None = None,
-        tap: Tap | None = None,
+        tap: Hook | None = None,
         only: Sequence[int] | None = None,
     ) -> None:
         self.profile = profile
@@ -233,7 +233,7 @@ class Launcher:
         for array, values in self._filled:
             array[:] = values
 
-    def _run(self, observer: Observer | None = None, tap: Tap | None = None) -> NativeProgram:
+    def _run(self, observer: Observer | None = None, tap: Hook | None = None) -> NativeProgram:
         """Run once, from the given values of the arrays."""
         self.fill()
         return self._host(NativeProgram(self._builds, self._profile, observer, tap))
@@ -245,7 +245,7 @@ class Launcher:
             build.count(mine)
         return all(found)
 
-    def described(self, tap: Tap, number: int, cores: int) -> None:
+    def described(self, tap: Hook, number: int, cores: int) -> None:
         """Dry run of block `number` with instrumentation `tap`; `cores` blocks run at a time."""
         for build in self._builds.values():
             c.c_int64.in_dll(build.lib, "pto_cores").value = cores
@@ -276,7 +276,7 @@ class Launcher:
         def run(observer: Observer) -> None:
             sides[:] = self._run(observer).sides
 
-        def step(tap: Tap) -> None:
+        def step(tap: Hook) -> None:
             self._run(tap=tap)
 
         return decided(watch_run(self._profile, run, self._keep, step, mode), sides)

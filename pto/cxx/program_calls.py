@@ -17,7 +17,7 @@ from pto.cxx.export.places import parameter_type
 from pto.cxx.native import NativeBuild
 from pto.cxx.records import RecordedCall
 from pto.ir.text.parser import parse, read_source
-from pto.run.sites import ProgramSite, Sites
+from pto.run.sites import CallSites, ProgramSite
 
 _PIECE = 1 << 14  # compilers limit the length of a literal
 
@@ -42,7 +42,7 @@ def translate(path: Path) -> str:
 
 
 def called(
-    sites: Sites, build: NativeBuild, call: RecordedCall, values: Sequence[int]
+    sites: CallSites, build: NativeBuild, call: RecordedCall, values: Sequence[int]
 ) -> ProgramSite:
     """The function that a record calls: its first operands are the text, a file and a name."""
     text, file, name = (build.string(values[operand.at]) for operand in call.operands[:3])

@@ -17,7 +17,7 @@ from pto.observe.timing.remedies import remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Timing
 from pto.observe.timing.stream import Recording, RecordStream
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 from pto.run.watch.outline import DryRun
 from pto.target.facts import Profile
 
@@ -29,7 +29,7 @@ class RecordedLaunch:
     profile: Profile
     blocks: int
     arrays: list[tuple[int, int]]  # addresses and bytes
-    dry_run: Callable[[Tap, int], object]  # of one block, with instrumentation
+    dry_run: Callable[[Hook, int], object]  # of one block, with instrumentation
     automatic: bool = False  # a compiler synchronises the pipes
     _last: tuple[int, RecordStream] = field(default_factory=lambda: (-1, RecordStream()))
 

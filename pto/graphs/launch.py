@@ -35,7 +35,7 @@ from pto.observe.timing.chips import Bench
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
-from pto.run.watch.events import Observer, Tap
+from pto.run.watch.events import Hook, Observer
 from pto.target.facts import Profile
 
 _SCALAR = Operation("scalar code")
@@ -136,7 +136,7 @@ class CppRun(GraphRun):
         self,
         task: Task,
         observer: Observer | None = None,
-        tap: Tap | None = None,
+        tap: Hook | None = None,
         only: Sequence[int] | None = None,
     ) -> tuple[s.RecordLaunch, TaskMemory]:
         """A task with blocks that are ready to run: all, or only some."""
@@ -151,7 +151,7 @@ class CppRun(GraphRun):
         self,
         task: Task,
         observer: Observer | None = None,
-        tap: Tap | None = None,
+        tap: Hook | None = None,
         only: Sequence[int] | None = None,
     ) -> TaskMemory:
         run, shared = self.begun(task, observer, tap, only)
@@ -165,7 +165,7 @@ class CppRun(GraphRun):
         arrays = self.memory.arrays
         before = {a.region.buffer: arrays[a.region.buffer].copy() for a in task.arguments}
 
-        def run(observer: Observer | None = None, tap: Tap | None = None) -> None:
+        def run(observer: Observer | None = None, tap: Hook | None = None) -> None:
             restore()
             self.launch(task, observer, tap)
 
@@ -214,7 +214,7 @@ class CppRun(GraphRun):
         used = sorted({a.region.buffer for a in task.arguments})
         arrays = [(self.memory.starts[n], self.memory.arrays[n].size) for n in used]
 
-        def dry_run(tap: Tap, number: int) -> None:
+        def dry_run(tap: Hook, number: int) -> None:
             self.launch(task, tap=tap, only=[number])
 
         launch = RecordedLaunch(self.profile, task.blocks, arrays, dry_run)

@@ -19,7 +19,7 @@ from pto.plan.buffers import SHARED
 from pto.plan.calls import sides
 from pto.plan.memory import plan_memory
 from pto.run.order.resolve import is_used
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 from pto.target.facts import Profile
 from pto.target.profile import DeviceSpec
 
@@ -101,7 +101,7 @@ _SOFT = "launch one block for each core, or use mode soft with a workspace and u
 
 
 def closer_looks(
-    module: Module, profile: Profile, step_again: Callable[[Tap], None], is_mixed: bool
+    module: Module, profile: Profile, step_again: Callable[[Hook], None], is_mixed: bool
 ) -> list[Diagnostic]:
     """Findings about overlapping tiles and store streams, if the program may have them."""
     functions = [f for f in module.functions() if f.has_body]

@@ -11,7 +11,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.ir.graph import Module, Operation
 from pto.run.launch.arrays import copied
 from pto.run.launch.host import launch
-from pto.run.watch.events import Observer, Tap
+from pto.run.watch.events import Hook, Observer
 from pto.target.facts import Profile
 from pto.verify.program import target_of
 
@@ -59,7 +59,7 @@ class Replay:
     def watch(self, observer: Observer) -> None:
         self._run(observer=observer)
 
-    def step(self, tap: Tap) -> None:
+    def step(self, tap: Hook) -> None:
         """Replay with a hook for every operation."""
         with suppress(*([PtoError] if self.fails else [])):
             self._run(stepper=tap)

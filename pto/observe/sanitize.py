@@ -21,7 +21,7 @@ from pto.run.launch.arrays import copied
 from pto.run.launch.call import Program, count_of, load
 from pto.run.launch.host import Report, launch
 from pto.run.launch.progress import Progress
-from pto.run.watch.events import Observer, Tap
+from pto.run.watch.events import Hook, Observer
 from pto.target.facts import Profile
 from pto.verify.program import target_of
 
@@ -131,7 +131,7 @@ def watch_run(
     profile: Profile,
     run: Callable[[Observer], None],
     ended: Callable[[], None],
-    step: Callable[[Tap], None] = lambda tap: None,
+    step: Callable[[Hook], None] = lambda tap: None,
     mode: Mode = "flags",
 ) -> list[Diagnostic]:
     """As `sanitize`, for programs without a module: `run` runs one from its start, `step` runs it

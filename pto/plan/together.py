@@ -37,7 +37,7 @@ def wait_in_global(functions: Iterable[Operation]) -> bool:
 
 def _may_stand(op: Operation) -> bool:
     body = op.body
-    stands = isinstance(body, Do) and (body.blocks or bool(body.binds) or body.looks)
+    stands = isinstance(body, Do) and (body.blocks or bool(body.defines) or body.polls)
     return stands or op.order is not None
 
 
@@ -47,7 +47,7 @@ def _reaches_others(op: Operation) -> bool:
         return True
     if isinstance(order, Signal):
         return _mode(op) == _ALL_CORES
-    return (isinstance(op.body, Do) and op.body.looks) or polls(op)
+    return (isinstance(op.body, Do) and op.body.polls) or polls(op)
 
 
 def _mode(op: Operation) -> int | None:

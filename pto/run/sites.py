@@ -41,7 +41,7 @@ from pto.verify.functions import first_flag
 from pto.verify.operation import check
 
 if TYPE_CHECKING:
-    from pto.run.watch.events import Tap
+    from pto.run.watch.events import Hook
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ProgramSite:
     blocks = False  # its own operations count their waits
     made: Value | None = None
 
-    def __init__(self, sites: Sites, module: Module, name: str) -> None:
+    def __init__(self, sites: CallSites, module: Module, name: str) -> None:
         profile = sites.profile
         _, findings = judge(module, profile=profile.name, device=profile.device)
         sites.note([_at(d, d.loc, d.code in sites.tolerated) for d in findings])
@@ -108,14 +108,14 @@ class ProgramSite:
         return self._code.gen(core, list(values))
 
 
-class Sites:
+class CallSites:
     """The sites of one side of a program, for a profile."""
 
     def __init__(
         self,
         profile: Profile,
         side: str,
-        tap: Tap | None = None,
+        tap: Hook | None = None,
         tolerated: Container[str] = (),
     ) -> None:
         self.profile, self.side, self.tap = profile, side, tap
@@ -142,7 +142,7 @@ class Sites:
         if results:
             builder.append(RETURN, {"values": list(op.results)})
         code = self._compiler.code(builder.function)
-        binds = row.body.binds if isinstance(row.body, Do) else ""
+        binds = row.body.defines if isinstance(row.body, Do) else ""
         bound = code.args[list(operands).index(binds)] if binds else None
         blocks = isinstance(row.body, Do) and row.body.blocks
         return Site(op, code, bound, op.results[0] if results else None, bool(results), blocks)
@@ -419,7 +419,7 @@ def carry_on(core: Core, feed: Feed) -> list[str]:
     return list(core.printed)
 
 
-def _agent(core: Core, side: RecordSide, tap: Tap | None) -> Agent:
+def _agent(core: Core, side: RecordSide, tap: Hook | None) -> Agent:
     program = _program(core, iter(side.feed(core)))
     if tap is None:
         return Agent(core, program)

@@ -19,7 +19,7 @@ from pto.isa.row.order import Notify, TestSignal, WaitUntil
 from pto.isa.row.traits import Control
 from pto.observe.sanitize import watch_run
 from pto.run.machine.world import World
-from pto.run.watch.events import Observer, Tap
+from pto.run.watch.events import Hook, Observer
 from pto.target.facts import Profile
 
 _RANKS = 2
@@ -87,7 +87,7 @@ def launch_on_ranks(
             world.launch(module, args=args)
             world.synchronize()
         else:
-            with world.observed(Tap(observer)):
+            with world.observed(Hook(observer)):
                 world.launch(module, args=args)
                 world.synchronize()
         done[:] = args

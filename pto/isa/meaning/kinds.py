@@ -58,7 +58,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ConstantResult:
     """A result that depends only on attributes and types."""
 
     value: Callable[[Case], Any]
@@ -76,7 +76,7 @@ class Permute:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class TreeFold:
     """A reduction tree over neighbouring lanes of a register: 0 with 1, 2 with 3, and so on.
 
     The tree stops when `left(case)` values remain. They are written to the lanes `places(case)` of
@@ -156,15 +156,15 @@ class Do:
 
     make: Make
     blocks: bool = False
-    looks: bool = False  # reads state that other agents change: a loop must yield to them
-    binds: str = ""  # the operand that receives the result of fn: a handle that was only declared
-    stays: str = ""  # the reason why compiled code calls Python for it, if nothing else gives one
+    polls: bool = False  # reads state that other agents change: a loop must yield to them
+    defines: str = ""  # the operand that receives the result of fn: a handle that was only declared
+    host_only: str = ""  # why compiled code calls Python for it, if nothing else says so
     # makes the words of the reference engine from a core and the case
     words: Callable[[Any, Case], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Cooperative:
     """A cooperative operation of all active work items: `make(case)` gives fn(items, *operands).
 
     fn uses `simt/items.py`. Values are arrays with an entry for each active item, and pointers are

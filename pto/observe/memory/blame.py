@@ -28,7 +28,7 @@ from pto.run.launch.host import launch
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import InstructionEvent, Observer, Tap
+from pto.run.watch.events import Hook, InstructionEvent, Observer
 from pto.run.watch.memory import Access, WatchedMemory
 
 Places = npt.NDArray[np.int64]
@@ -116,7 +116,7 @@ class _Doing:
     tiles: Sequence[tuple[str, int]]  # names and slots of its tile operands
 
 
-class _Tap(Tap):
+class _Tap(Hook):
     """Keeps the current instruction."""
 
     doing: _Doing | None = None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation
-from pto.isa.meaning.simt.items import WARP, Items, Pointers
+from pto.isa.meaning.simt.items import WARP, ActiveItems, Pointers
 from pto.run.watch.memory import WatchedMemory
 
 _SEVERAL = -2  # several warps have read a byte
@@ -58,7 +58,7 @@ class Conflicts:
         self._stretch += 1
 
     def touch(
-        self, items: Items, at: Pointers, nbytes: int, writes: bool, atomic: bool, raw: Ints
+        self, items: ActiveItems, at: Pointers, nbytes: int, writes: bool, atomic: bool, raw: Ints
     ) -> None:
         memory, op = at.memory, items.op
         if op is None or not isinstance(memory, WatchedMemory):

@@ -12,7 +12,7 @@ from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 
 _STORES = (unaligned.VSTUS, unaligned.VSTUR, unaligned.VSTU, unaligned.PSTU)
 
@@ -34,7 +34,7 @@ def _is_taken(value: Value) -> bool:
     return False
 
 
-class StreamTap(Tap):
+class StreamTap(Hook):
     """Checks the bytes that these stores still buffer after their last execution."""
 
     def __init__(self, stores: dict[int, Value]) -> None:

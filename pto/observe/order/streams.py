@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pto.observe.sanitize import Sanitizer
 from pto.run.machine.device import Device
 from pto.run.machine.world import World
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 
 
 @contextmanager
@@ -27,5 +27,5 @@ def watch(host: Device | World) -> Generator[Sanitizer]:
     """
     world = host if isinstance(host, World) else host.world
     watcher = Sanitizer(world.devices[0].profile)
-    with world.observed(Tap(watcher)):
+    with world.observed(Hook(watcher)):
         yield watcher

@@ -22,7 +22,7 @@ from pto.isa.row import types as t
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 from pto.run.watch.memory import Access, WatchedMemory
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
@@ -76,7 +76,7 @@ def _lie_across(a: _Slot, b: _Slot) -> bool:
     return low < begin < high < end
 
 
-class AssignedTap(Tap):
+class AssignedTap(Hook):
     """Watches every operand that is a tile."""
 
     def __init__(self) -> None:

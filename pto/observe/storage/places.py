@@ -25,7 +25,7 @@ from pto.observe.races import counters_text
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 from pto.run.watch.memory import Access, WatchedMemory
 
 _READS, _WRITES = ("in", "inout", "tmp"), ("out", "inout", "tmp")
@@ -104,7 +104,7 @@ class _PointerMemory:
         self.unread[where] = True
 
 
-class PlaceTap(Tap):
+class PlaceTap(Hook):
     """Watches every operand that is a pointer made from a number."""
 
     def __init__(self, roots: dict[Value, list[Value]]) -> None:

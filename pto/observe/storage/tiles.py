@@ -26,7 +26,7 @@ from pto.observe.storage.roots import Root, Roots, is_local
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 from pto.run.watch.memory import Access, WatchedMemory
 from pto.run.watch.phases import WorkingTiles
 from pto.target.facts import Profile
@@ -89,7 +89,7 @@ class _Place:
         return self.op.name.removeprefix("pto.")
 
 
-class TileTap(Tap):
+class TileTap(Hook):
     """Watches every operand that is a tile, or a pointer made from one."""
 
     def __init__(self, roots: Roots, profile: Profile) -> None:

@@ -18,7 +18,7 @@ from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.core import Cluster
 from pto.run.machine.device import Device
-from pto.run.watch.events import InstructionEvent, Observer, Tap
+from pto.run.watch.events import Hook, InstructionEvent, Observer
 from pto.run.watch.outline import Addresses, DryRun, meets_others, needs_registers
 from pto.target.facts import Profile
 
@@ -85,7 +85,7 @@ class BlockLaunch:
         tap = Addresses(registers=registers)
         return tap.regions, self._prepared(tap)
 
-    def _prepared(self, tap: Tap) -> Callable[[int], None]:
+    def _prepared(self, tap: Hook) -> Callable[[int], None]:
         """A function that runs one block, watched by `tap`."""
         kernel = PreparedKernel(self.module, self.functions, self.profile, tap)
 

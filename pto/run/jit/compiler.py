@@ -36,7 +36,7 @@ from pto.run.jit.runtime.values import Lowered
 from pto.run.machine.core import Core
 from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
 from pto.run.reference.compile import Compiler
-from pto.run.reference.control import looks
+from pto.run.reference.control import is_polling
 from pto.target.facts import Profile
 
 instructions.load()
@@ -146,10 +146,10 @@ class NativeCompiler(Compiler):
         if self._can_compile(op) or op.is_terminator:
             return True
         if op.control is not None:
-            simple = op.control in STRUCTURES and not any(looks(inner) for inner in op.walk())
+            simple = op.control in STRUCTURES and not any(is_polling(inner) for inner in op.walk())
             return simple and all(map(self._fits_coroutine, self._inside(op)))
         body = op.body
-        return isinstance(body, Do) and not (op.regions or body.binds or body.looks)
+        return isinstance(body, Do) and not (op.regions or body.defines or body.polls)
 
     def _close(self, out: StepBlock, ops: list[Operation]) -> None:
         """Compile a run of operations as one region, if that is worth a call."""
@@ -277,7 +277,7 @@ class NativeCompiler(Compiler):
         if self.launched(op) is not None:
             return True
         if op.control is not None:
-            if op.control not in STRUCTURES or any(looks(inner) for inner in op.walk()):
+            if op.control not in STRUCTURES or any(is_polling(inner) for inner in op.walk()):
                 return False
             inner = self._inside(op)
             if not all(self._can_compile(o) or o.is_terminator for o in inner):
@@ -286,9 +286,9 @@ class NativeCompiler(Compiler):
         body = op.body
         if body is None or op.regions:
             return False
-        if isinstance(body, Do) and body.binds and _binds_own(op, body.binds):
+        if isinstance(body, Do) and body.defines and _binds_own(op, body.defines):
             return True
-        return not (isinstance(body, Do) and (body.blocks or body.binds or body.looks))
+        return not (isinstance(body, Do) and (body.blocks or body.defines or body.polls))
 
     def _inside(self, op: Operation) -> list[Operation]:
         """The operations of its regions, or of the function it calls."""
@@ -313,9 +313,9 @@ class NativeCompiler(Compiler):
 
 def _why_not(op: Operation) -> str:
     """The reason why an operation has no lowering."""
-    if isinstance(op.body, Do) and op.body.binds:
+    if isinstance(op.body, Do) and op.body.defines:
         return "it defines the place of a tile"
-    return f"a {'poll' if looks(op) else 'wait'} in a function that is no coroutine"
+    return f"a {'poll' if is_polling(op) else 'wait'} in a function that is no coroutine"
 
 
 def _binds_own(op: Operation, name: str) -> bool:
@@ -443,5 +443,5 @@ def _repeat(value: Value, found: dict[int, Operation]) -> bool:
 
 def _sets(op: Operation, tile: Value) -> bool:
     """True if an operation sets the address or the valid region of a tile."""
-    bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else []
+    bound = op.group(op.body.defines) if isinstance(op.body, Do) and op.body.defines else []
     return tile in (op.operands[:1] if op.body is SET_VALID else bound)

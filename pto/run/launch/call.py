@@ -32,7 +32,7 @@ from pto.verify import judge
 
 if TYPE_CHECKING:
     from pto.run.machine.device import Device
-    from pto.run.watch.events import Tap
+    from pto.run.watch.events import Hook
 
 _CALLS: Final = 1024
 _Made = TypeVar("_Made")
@@ -154,7 +154,7 @@ def prepare(
     entry: str | None,
     profile: Profile,
     *,
-    tap: Tap | None = None,
+    tap: Hook | None = None,
     engine: str = "reference",
     checks: bool = False,
 ) -> PreparedKernel:

@@ -43,7 +43,7 @@ from pto.verify.program import target_of
 
 if TYPE_CHECKING:
     from pto.run.jit.runtime.direct import FastPath
-    from pto.run.watch.events import Observer, Tap
+    from pto.run.watch.events import Hook, Observer
 
 
 Argument = npt.NDArray[Any] | int | float | bool
@@ -202,7 +202,7 @@ def launch(
     check: bool = True,
     check_reads: bool = False,
     observer: Observer | None = None,
-    stepper: Tap | None = None,
+    stepper: Hook | None = None,
     progress: Progress | None = None,
     schedule: Schedule | str | None = None,
     timeout: float | None = None,
@@ -274,7 +274,7 @@ def report(
     )
 
 
-def _scheduler(when: Schedule, target: Target, automatic: bool) -> Tap:
+def _scheduler(when: Schedule, target: Target, automatic: bool) -> Hook:
     from pto.run.order.deferred import Scheduler
 
     return Scheduler(when, target.profile.sync, automatic)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pto.run.jit.runtime.values import Lowered
     from pto.run.launch.call import Launch
     from pto.run.launch.host import Report
-    from pto.run.watch.events import Tap
+    from pto.run.watch.events import Hook
 
 
 Say = Callable[[int, str], None]  # block, printed line
@@ -51,7 +51,7 @@ class PreparedKernel:
         module: Module,
         functions: Sequence[Operation],
         profile: Profile,
-        tap: Tap | None = None,
+        tap: Hook | None = None,
         engine: str = "reference",
         checks: bool = False,
         logs: bool = False,
@@ -184,7 +184,7 @@ class PreparedKernel:
         has_flags = any(isinstance(op.order, OfFlag) for op in ops)
         return has_flags and may_wait_early(self.functions, self.profile)
 
-    def with_pipes(self) -> tuple[PreparedKernel, Tap]:
+    def with_pipes(self) -> tuple[PreparedKernel, Hook]:
         """The same kernel with pipes that run concurrently."""
         from pto.run.order.deferred import Scheduler
         from pto.run.order.schedule import PROGRAM
@@ -267,7 +267,7 @@ class PreparedKernel:
         return [core.sub if n == SUBBLOCK else values[n] for n in self._names[id(function)]]
 
 
-def _plain(tap: Tap | None, module: Module, profile: Profile, side: str) -> Compiler:
+def _plain(tap: Hook | None, module: Module, profile: Profile, side: str) -> Compiler:
     return Compiler(module, profile, side, tap)
 
 

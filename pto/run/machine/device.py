@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pto.run.launch.call import Launch
     from pto.run.machine.stream import Graph, Stream
     from pto.run.machine.world import World
-    from pto.run.watch.events import Observer, Tap
+    from pto.run.watch.events import Hook, Observer
 
 # Where a rank's memory lies: no valid address is small by accident. The symmetric heap comes first,
 # so that the same offset is the same allocation on every rank; arrays of launches come behind it.
@@ -149,7 +149,7 @@ class Device:
         pointer = address_of(array)
         self._arrays.append(_Attached(base, memory, pointer, int(not heap), heap))
 
-    def watch(self, tap: Tap | None) -> None:
+    def watch(self, tap: Hook | None) -> None:
         """Replace the instrumentation hook (None: remove it); attached arrays stay attached."""
         from pto.run.watch.memory import WatchedMemory
 
@@ -303,10 +303,10 @@ class Device:
         return self.memory_of(array) or self.attach(array)
 
 
-def _tap(observer: Observer) -> Tap:
-    from pto.run.watch.events import Tap  # only runs that are watched need it
+def _tap(observer: Observer) -> Hook:
+    from pto.run.watch.events import Hook  # only runs that are watched need it
 
-    return Tap(observer)
+    return Hook(observer)
 
 
 def scalar(name: str, type: t.Scalar, value: Any) -> Any:

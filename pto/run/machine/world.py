@@ -24,7 +24,7 @@ from pto.run.launch.prepared import PreparedKernel
 from pto.run.machine.agents import Agent, run_cooperatively
 from pto.run.machine.device import Device
 from pto.run.machine.stream import Graph, Stream
-from pto.run.watch.events import Tap
+from pto.run.watch.events import Hook
 from pto.target.facts import Profile
 
 _KEPT = 64  # compiled kernels that are cached
@@ -179,7 +179,7 @@ class World:
         return self._busy
 
     @property
-    def _tap(self) -> Tap | None:
+    def _tap(self) -> Hook | None:
         """The instrumentation hook that all ranks share, if any."""
         return next((device.tap for device in self.devices if device.tap is not None), None)
 
@@ -209,7 +209,7 @@ class World:
                 raise error
 
     @contextmanager
-    def observed(self, tap: Tap) -> Generator[None]:
+    def observed(self, tap: Hook) -> Generator[None]:
         """Watch all launches on every rank with this hook inside the `with` block."""
         before = [device.tap for device in self.devices]
         for device in self.devices:

@@ -32,7 +32,7 @@ from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
 from pto.run.order.schedule import Schedule
 from pto.run.reference.code import Regs, Step, Wait, Waits, until_ready
 from pto.run.reference.simt import captured
-from pto.run.watch.events import Made, Tap
+from pto.run.watch.events import Hook, Made
 from pto.run.watch.phases import handoff, scratch_of
 from pto.target.facts import Sync
 
@@ -56,7 +56,7 @@ class _Values(dict[int, Any]):
         return None
 
 
-class Scheduler(Tap):
+class Scheduler(Hook):
     """Runs issued operations when a schedule decides, within the limits of synchronisation."""
 
     def __init__(self, schedule: Schedule, sync: Sync, automatic: bool = False) -> None:
@@ -199,7 +199,7 @@ class Scheduler(Tap):
         effect = effect_of(case) if isinstance(case.row.order, kinds.Within) else None
         body = case.row.body
         reads = compiler.slots([*op.operands, *captured(op)])
-        binds = body.binds if isinstance(body, Do) else ""
+        binds = body.defines if isinstance(body, Do) else ""
         outs = compiler.slots(op.group(binds) if binds else op.results)
         groups = [compiler.slots(op.group(name)) for name in case.row.operand_names]
 

@@ -17,16 +17,16 @@ from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.meaning.handle.view import pointer_to
 from pto.isa.meaning.kinds import (
     Blocked,
+    ConstantResult,
+    Cooperative,
     Do,
     Fold,
     ItemLaunch,
-    Known,
     Lane,
     Move,
-    Neighbours,
     Permute,
     Repeats,
-    Together,
+    TreeFold,
     Vectors,
 )
 from pto.isa.meaning.simt.launch import CALL
@@ -46,7 +46,7 @@ from pto.target.facts import Profile
 from pto.verify.functions import SIMT_ENTRY
 
 if TYPE_CHECKING:
-    from pto.run.watch.events import Tap
+    from pto.run.watch.events import Hook
 
 Function = Callable[..., Any]
 
@@ -54,7 +54,9 @@ Function = Callable[..., Any]
 class Compiler:
     """Prepares the functions of one module for one side of a core."""
 
-    def __init__(self, module: Module, profile: Profile, side: str, tap: Tap | None = None) -> None:
+    def __init__(
+        self, module: Module, profile: Profile, side: str, tap: Hook | None = None
+    ) -> None:
         self.module = module
         self.profile = profile
         self.side = side
@@ -179,7 +181,7 @@ class Compiler:
     def _bind(self, op: Operation, row: Instr, fn: Function) -> Step:
         """Read operands from registers, call, write results."""
         body = row.body
-        binds = body.binds if isinstance(body, Do) else ""
+        binds = body.defines if isinstance(body, Do) else ""
         outs = self.slots(op.group(binds) if binds else op.results)
         if not (isinstance(body, Do) and body.blocks) and not any(o.variadic for o in row.operands):
             groups = [op.group(o.name) for o in row.operands]
@@ -221,7 +223,7 @@ def _lane(case: Case, body: Lane) -> Function:
     return scalars.lane(case, body) if results else tiles.lane(case, body)
 
 
-def _known(case: Case, body: Known) -> Function:
+def _known(case: Case, body: ConstantResult) -> Function:
     """A value known in advance.
 
     An array is copied each time, because tmrgsort writes to its own.
@@ -234,12 +236,12 @@ def _known(case: Case, body: Known) -> Function:
 
 _KINDS: dict[type, Callable[[Case, Any], Function]] = {
     Lane: _lane,
-    Together: simt.alone,
+    Cooperative: simt.alone,
     Permute: vectors.permute,
-    Neighbours: vectors.neighbours,
+    TreeFold: vectors.neighbours,
     Vectors: logical.vectors,
     Repeats: raw.repeats,
-    Known: _known,
+    ConstantResult: _known,
     Fold: tiles.fold,
     Move: tiles.on_words,
 }

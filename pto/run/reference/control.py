@@ -160,7 +160,7 @@ def _while(c: Compiler, op: Operation) -> Made:
                 limit.look(core.name)
         _hand(regs, passed, outs)
 
-    watches = any(looks(inner) for inner in op.walk())
+    watches = any(is_polling(inner) for inner in op.walk())
     steady = polls(op)  # then only another agent can end it
     wait = Wait(op, Blocked("others to change what its loop looks at"), not steady)
 
@@ -184,9 +184,9 @@ def _while(c: Compiler, op: Operation) -> Made:
     return step, gen if watches or before.waits or after.waits else None
 
 
-def looks(op: Operation) -> bool:
+def is_polling(op: Operation) -> bool:
     """True if an operation, or a loop as a whole, reads state that other agents change."""
-    return (isinstance(op.body, Do) and op.body.looks) or polls(op)
+    return (isinstance(op.body, Do) and op.body.polls) or polls(op)
 
 
 def _differ(old: list[Any], new: list[Any]) -> bool:

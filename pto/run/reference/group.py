@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from pto.core.errors import fail
-from pto.isa.meaning.simt.items import Ints, Items, Pointers
+from pto.isa.meaning.simt.items import ActiveItems, Ints, Pointers
 
 Frame = dict[int, Any]  # by id of a value
 
 
-class ItemGroup(Items):
+class ItemGroup(ActiveItems):
     """Items at the same instruction of a program, with their part of the values of all items."""
 
     __slots__ = ()

@@ -17,7 +17,7 @@ from pto.core.primitives import on_arrays
 from pto.ir.choice import ways
 from pto.ir.graph import Operation, Region, Value
 from pto.isa.meaning.handle.view import ADD_POINTER, pointer_to
-from pto.isa.meaning.kinds import Do, ItemLaunch, Known, Lane, Together
+from pto.isa.meaning.kinds import ConstantResult, Cooperative, Do, ItemLaunch, Lane
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import kind_of
 from pto.isa.meaning.simt.items import Pointers, Size
@@ -85,7 +85,7 @@ def everywhere(value: Any, type: t.Type, size: Size) -> Any:
     return value
 
 
-def alone(case: Case, body: Together) -> Callable[..., Any]:
+def alone(case: Case, body: Cooperative) -> Callable[..., Any]:
     """One work item: the scalar unit executes such an instruction."""
     fn, one = body.make(case), Size(1, 1, 1)
     types = [v.type for v in case.op.operands]
@@ -165,11 +165,11 @@ def step_of(c: Compiler, op: Operation) -> Do_:
         raise fail("PTO-X020", message, loc=op.loc)
     case = Case(op, c.profile)
     body = row.body
-    if isinstance(body, Together):
+    if isinstance(body, Cooperative):
         return _together(op, body.make(case))
     if isinstance(body, Lane):
         return _lane(case, body)
-    if isinstance(body, Known):
+    if isinstance(body, ConstantResult):
         return _known(op, body.value(case))
     if body is ADD_POINTER:
         return _together(op, moved(case))

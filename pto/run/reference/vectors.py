@@ -16,7 +16,7 @@ from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.core.primitives import on_arrays
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Lane, Neighbours, Permute
+from pto.isa.meaning.kinds import Lane, Permute, TreeFold
 from pto.isa.meaning.vector.masks import Mask, full, image
 from pto.isa.meaning.vector.ub import Items, dtype_of
 from pto.isa.meaning.vector.values import filler, lane_maker
@@ -164,7 +164,7 @@ def permute(case: Case, body: Permute) -> Step:
     return lambda core, *given: fn(*(v.view(numpy) for v in given))
 
 
-def neighbours(case: Case, body: Neighbours) -> Step:
+def neighbours(case: Case, body: TreeFold) -> Step:
     """A reduction tree of neighbouring lanes; lanes with mask bit 0 are neutral."""
     kind, result = dtype_of(case, "input"), dtype_of(case, "result")
     every, width, fn = full(kind.itemsize), kind.itemsize, on_arrays(body.fn)
@@ -183,7 +183,7 @@ def neighbours(case: Case, body: Neighbours) -> Step:
     return step
 
 
-def accumulator(body: Neighbours, kind: DType, result: DType) -> np.dtype[Any]:
+def accumulator(body: TreeFold, kind: DType, result: DType) -> np.dtype[Any]:
     """The type in which lanes are folded."""
     wide = np.dtype(np.float32) if kind.is_float else result.numpy
     return wide if body.wide else kind.numpy

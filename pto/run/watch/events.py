@@ -101,7 +101,7 @@ class Observer:
         """Called after every agent has ended."""
 
 
-class Tap(SchedulingPolicy):
+class Hook(SchedulingPolicy):
     """The instrumentation hook of the engine: watched memories, and steps that report events."""
 
     def __init__(self, observer: Observer | None = None) -> None:

@@ -28,7 +28,7 @@ from pto.plan.stores import is_global
 from pto.run.machine.core import Core
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
-from pto.run.watch.events import InstructionEvent, Made, Observer, Tap, counted
+from pto.run.watch.events import Hook, InstructionEvent, Made, Observer, counted
 
 if TYPE_CHECKING:
     from pto.run.reference.compile import Compiler
@@ -62,7 +62,7 @@ def meets_others(functions: Iterable[Operation]) -> bool:
     )
 
 
-class DryRun(Tap):
+class DryRun(Hook):
     """Steps that report the `work` of an instruction instead of executing it.
 
     `data`: everything is executed and reported. `registers`: vector scopes are executed.

@@ -18,7 +18,7 @@ from pto.run.machine.core import Core
 from pto.run.order.effects import AlwaysSet
 from pto.run.order.resolve import effect_of, issuing_pipe
 from pto.run.reference.code import Regs, Step
-from pto.run.watch.events import Made, Tap
+from pto.run.watch.events import Hook, Made
 from pto.run.watch.outline import REGISTER_TYPES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def extents_of(op: Operation) -> list[tuple[str, Value]]:
     return [(name, value) for name in EXTENTS if name in names for value in op.group(name)]
 
 
-class Paths(Tap):
+class Paths(Hook):
     """A tap that collects outcomes: regions of branches, iterations of loops, empty tiles."""
 
     def __init__(self, *, data: bool = False) -> None:

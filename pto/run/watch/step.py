@@ -18,7 +18,7 @@ from pto.isa.row.traits import Control
 from pto.run.machine.core import Core
 from pto.run.reference.code import Regs, Step
 from pto.run.reference.compile import Compiler
-from pto.run.watch.events import Made, Tap
+from pto.run.watch.events import Hook, Made
 
 Move = Literal["next", "continue", "quit"]
 
@@ -47,7 +47,7 @@ class Stop:
         return value, self._regs[slot] if slot < len(self._regs) else None
 
 
-class Stepper(Tap):
+class Stepper(Hook):
     """Calls `tell` before an instruction to get the next action: the first one, a number, or a
     line.
 

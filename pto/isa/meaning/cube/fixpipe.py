@@ -343,4 +343,4 @@ def _raw_half(name: str, words: ConfigWords) -> Split:
     return (words.field(18, 1), "split_m", "split_n")[dual]
 
 
-COPY_MATRIX = Do(_copy_matrix, stays="layout and scales are fields of two words: on arrays")
+COPY_MATRIX = Do(_copy_matrix, host_only="layout and scales are fields of two words: on arrays")

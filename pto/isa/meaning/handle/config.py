@@ -111,7 +111,7 @@ def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]
         pitch = type.shape[type.layout.pitch_axis]
         return x.tile(TileForm(type), *found, dst.get_valid(), pitch)
 
-    return handles(lambda case: run, binds="dst")
+    return handles(lambda case: run, defines="dst")
 
 
 def _part(x: Handles, src: Tile, dst: Tile, at: list[int]) -> tuple[Memory, int]:

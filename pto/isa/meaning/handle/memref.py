@@ -333,5 +333,5 @@ def is_global(type: t.Type | None) -> bool:
 
 
 DECLARE = Do(
-    lambda case: lambda core: Unbound(result_type(case)), stays="a handle that has no place yet"
+    lambda case: lambda core: Unbound(result_type(case)), host_only="a handle that has no place yet"
 )

@@ -188,9 +188,9 @@ def handle(fn: Callable[..., Any]) -> Do:
     return Do(lambda case: fn, words=Handles)
 
 
-def handles(make: Callable[[Case], Callable[..., Any]], binds: str = "") -> Do:
+def handles(make: Callable[[Case], Callable[..., Any]], defines: str = "") -> Do:
     """A meaning on the interface of handles."""
-    return Do(make, words=Handles, binds=binds)
+    return Do(make, words=Handles, defines=defines)
 
 
 # ---- types

@@ -200,7 +200,7 @@ def _test(case: Case) -> Callable[..., int]:
 
 NOTIFY = Do(_notify, words=AgentSignals)
 WAIT = Do(_wait, blocks=True, words=AgentSignals)
-TEST = Do(_test, looks=True)
+TEST = Do(_test, polls=True)
 
 # ---- collectives
 

@@ -194,7 +194,7 @@ def _entry(core: Machine, ring: QueueRing, type: t.Type, number: int, split: int
 Act = Callable[[Machine, Pipe, Mapping[str, Any]], Any]  # of operands by their names
 
 
-def _on_queue(act: Callable[[Case], Act], *, blocks: bool = False, binds: str = "") -> Do:
+def _on_queue(act: Callable[[Case], Act], *, blocks: bool = False, defines: str = "") -> Do:
     """An instruction on a queue, which an operand holds or an id names."""
 
     def make(case: Case) -> Callable[..., Any]:
@@ -207,7 +207,7 @@ def _on_queue(act: Callable[[Case], Act], *, blocks: bool = False, binds: str = 
 
         return on_queue
 
-    return Do(make, blocks, binds=binds)
+    return Do(make, blocks, defines=defines)
 
 
 def _entry_type(case: Case) -> t.Type:
@@ -300,7 +300,7 @@ def _free(case: Case) -> Act:
 
 # By id, which compiled code knows, and by a handle.
 PUSH_TO, PUSH = (_on_queue(_push, blocks=True) for _ in range(2))
-POP_FROM, POP = _on_queue(_pop, blocks=True), _on_queue(_pop, blocks=True, binds="tile")
+POP_FROM, POP = _on_queue(_pop, blocks=True), _on_queue(_pop, blocks=True, defines="tile")
 ALLOCATE_TO = _on_queue(_allocate, blocks=True)
-ALLOCATE = _on_queue(_allocate, blocks=True, binds="entry")
+ALLOCATE = _on_queue(_allocate, blocks=True, defines="entry")
 FREE_FROM, FREE = (_on_queue(_free) for _ in range(2))

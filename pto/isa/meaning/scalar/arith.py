@@ -20,7 +20,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.floats import Round
 from pto.core.primitives import absolute, ceil, const, floor, fmod, isfinite, isnan, select, trunc
 from pto.isa.meaning import lanes, mathlib
-from pto.isa.meaning.kinds import Do, Known, Lane
+from pto.isa.meaning.kinds import ConstantResult, Do, Lane
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector.arithmetic import add_carry
@@ -360,8 +360,8 @@ def _number_wins(better: Callable[[Any, Any], Any]) -> Callable[[Lanes, Lanes], 
     return lambda a, b: select(isnan(a) | better(b, a), b, a)
 
 
-SCALAR: dict[str, Do | Lane | Known] = {
-    "arith.constant": Known(_constant),
+SCALAR: dict[str, Do | Lane | ConstantResult] = {
+    "arith.constant": ConstantResult(_constant),
     "arith.addi": _integer(operator.add),
     "arith.subi": _integer(operator.sub),
     "arith.muli": _integer(operator.mul),

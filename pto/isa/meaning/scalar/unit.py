@@ -179,5 +179,5 @@ def _trapped(name: str, printed: list[str]) -> PtoError:
     return PtoError(Diagnostic("PTO-S135", f"{name}: {first}", notes=notes))
 
 
-PRINT = Do(_print, stays="prints")
+PRINT = Do(_print, host_only="prints")
 TRAP = Move(lambda case: _trap)

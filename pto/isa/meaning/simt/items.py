@@ -74,7 +74,7 @@ def held(type: t.Type | None) -> Element:
 
 
 @dataclass(slots=True)
-class Items:
+class ActiveItems:
     """The active work items at an instruction: the interface for its meaning, on arrays.
 
     Values are lanes, one entry per item, or one per element of a packed value. The compiled engine
@@ -231,5 +231,5 @@ def _shaped(found: Values, type: t.Type) -> Values:
     return found if isinstance(type, t.Vector) else found[:, 0]
 
 
-def lanes(items: Items) -> Any:
+def lanes(items: ActiveItems) -> Any:
     return items.active % WARP

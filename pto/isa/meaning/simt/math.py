@@ -11,7 +11,7 @@ from pto.core.errors import fail
 from pto.core.floats import round_mode
 from pto.core.primitives import absolute, ceil, const, cosine, floor, rint, select, sine, trunc
 from pto.isa.meaning import lanes, mathlib
-from pto.isa.meaning.kinds import Lane, Together
+from pto.isa.meaning.kinds import Cooperative, Lane
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.scalar.arith import product_halves
 from pto.isa.row import types as t
@@ -119,8 +119,10 @@ def _convert(case: Case) -> Callable[[Lanes], Lanes]:
 CONVERT = Lane(make=_convert)
 
 
-BITS = Together(lambda case: lambda items, value: items.reinterpret(value, case.op.results[0].type))
-PICK = Together(lambda case: lambda items, packed, index: items.element(packed, index))
+BITS = Cooperative(
+    lambda case: lambda items, value: items.reinterpret(value, case.op.results[0].type)
+)
+PICK = Cooperative(lambda case: lambda items, packed, index: items.element(packed, index))
 
 
 def _angle(fn: Callable[[Lanes], Lanes]) -> Lane:

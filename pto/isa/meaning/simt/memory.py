@@ -11,7 +11,7 @@ import numpy as np
 from pto.core.memory import Memory, Space
 from pto.core.primitives import every, select
 from pto.isa.meaning import lanes as numbers
-from pto.isa.meaning.kinds import Do, Together
+from pto.isa.meaning.kinds import Cooperative, Do
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.simt.items import Element, Pointers, Values, held
 from pto.isa.row import types as t
@@ -47,8 +47,8 @@ def _store(case: Case) -> Callable[..., None]:
     return lambda items, ptr, offset, value: items.store(_at(ptr, offset, elem.nbytes), value, type)
 
 
-LOAD = Together(_load)
-STORE = Together(_store)
+LOAD = Cooperative(_load)
+STORE = Cooperative(_store)
 
 # ---- atomic updates
 
@@ -69,8 +69,8 @@ def _serial(case: Case, new: Callable[..., Values]) -> Callable[..., Values]:
     return lambda items, ptr, *given: items.update(ptr, new, given, elem)
 
 
-def atomic(name: str) -> Together:
-    return Together(lambda case: _serial(case, _NEW[name]))
+def atomic(name: str) -> Cooperative:
+    return Cooperative(lambda case: _serial(case, _NEW[name]))
 
 
 def _exchanged(old: Values, compare: Values, value: Values) -> Values:
@@ -78,7 +78,7 @@ def _exchanged(old: Values, compare: Values, value: Values) -> Values:
     return select(every(old == compare), value, old)
 
 
-CAS = Together(lambda case: _serial(case, _exchanged))
+CAS = Cooperative(lambda case: _serial(case, _exchanged))
 
 
 # ---- arrays of one work item
@@ -122,7 +122,7 @@ def _own_store(case: Case) -> Callable[..., None]:
     return lambda items, ptr, value: items.store(ptr, value, _stored(case))
 
 
-OWN_ARRAY = Do(_array, stays="takes memory, once for a launch")
-OWN_ELEMENT = Together(_element)
-OWN_LOAD = Together(_own_load)
-OWN_STORE = Together(_own_store)
+OWN_ARRAY = Do(_array, host_only="takes memory, once for a launch")
+OWN_ELEMENT = Cooperative(_element)
+OWN_LOAD = Cooperative(_own_load)
+OWN_STORE = Cooperative(_own_store)

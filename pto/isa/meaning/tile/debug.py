@@ -78,7 +78,7 @@ def _word(number: float) -> str:
     return f"{number:.4f}" if plain else f"{number:.4e}"
 
 
-PRINT_TILE = Do(_print, stays="prints")
+PRINT_TILE = Do(_print, host_only="prints")
 
 # ---- single elements
 

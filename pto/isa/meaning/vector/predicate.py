@@ -13,7 +13,7 @@ from pto.core.errors import fail
 from pto.core.memory import Memory
 from pto.core.pointer import Pointer
 from pto.core.primitives import select
-from pto.isa.meaning.kinds import Do, Known, Lane, Permute
+from pto.isa.meaning.kinds import ConstantResult, Do, Lane, Permute
 from pto.isa.meaning.vector.masks import Mask, first, lanes_of
 from pto.isa.meaning.vector.rearrange import deinterleave, half_of, interleave, is_higher, pack
 from pto.isa.meaning.vector.ub import ItemAccess, Items, access
@@ -40,7 +40,7 @@ def pattern_lanes(pattern: str, lanes: int) -> slice:
     return named[word]
 
 
-def pattern(width: int) -> Known:
+def pattern(width: int) -> ConstantResult:
     """A constant mask of lanes of `width` bytes."""
 
     def value(case: Case) -> Mask:
@@ -51,7 +51,7 @@ def pattern(width: int) -> Known:
         image[: lanes.stop * width : lanes.step * width] = True
         return image
 
-    return Known(value)
+    return ConstantResult(value)
 
 
 @cache

@@ -15,7 +15,7 @@ from pto.core.constants import VLANE_COUNT
 from pto.core.dtypes import DType
 from pto.core.primitives import const, select
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Do, Neighbours, Vectors
+from pto.isa.meaning.kinds import Do, TreeFold, Vectors
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.machine import Machine
 from pto.isa.meaning.vector import masks
@@ -85,15 +85,15 @@ def _group_places(case: Case) -> slice:
     return slots(case, dtype_of(case, "input"))
 
 
-def _groups(fn: Callable[[Any, Any], Any], wide: bool = False) -> Neighbours:
-    return Neighbours(fn, lambda case: VLANE_COUNT, _group_places, wide)
+def _groups(fn: Callable[[Any, Any], Any], wide: bool = False) -> TreeFold:
+    return TreeFold(fn, lambda case: VLANE_COUNT, _group_places, wide)
 
 
 def _half(case: Case) -> int:
     return dtype_of(case, "input").lanes // 2
 
 
-VCADD = Neighbours(lanes.add, lambda case: 1, _first, wide=True)
+VCADD = TreeFold(lanes.add, lambda case: 1, _first, wide=True)
 VCMAX = Do(lambda case: _extreme(case, lanes.maximum, np.argmax))
 VCMIN = Do(lambda case: _extreme(case, lanes.minimum, np.argmin))
 VCBMAX = _matching(lanes.maximum)
@@ -101,4 +101,4 @@ VCBMIN = _matching(lanes.minimum)
 VCGADD = _groups(lanes.add, wide=True)
 VCGMAX = _groups(lanes.maximum)
 VCGMIN = _groups(lanes.minimum)
-VCPADD = Neighbours(lanes.add, _half, lambda case: slice(0, _half(case)))
+VCPADD = TreeFold(lanes.add, _half, lambda case: slice(0, _half(case)))

@@ -14,7 +14,7 @@ from pto.core.errors import fail
 from pto.core.floats import Round
 from pto.core.primitives import const, select
 from pto.isa.meaning import lanes
-from pto.isa.meaning.kinds import Known, Lane, Vectors
+from pto.isa.meaning.kinds import ConstantResult, Lane, Vectors
 from pto.isa.meaning.lanes import Lanes
 from pto.isa.meaning.vector import arithmetic
 from pto.isa.meaning.vector.shortcut import converter
@@ -103,7 +103,7 @@ def _remaining(case: Case) -> Function:
 
 
 CREATE_MASK = Vectors(_first)
-MASK_PATTERN = Known(_pattern)
+MASK_PATTERN = ConstantResult(_pattern)
 MASK_REMAINING = Vectors(_remaining)
 SAME = Lane(arithmetic.same, chooses=True, moves=True)
 
@@ -132,7 +132,7 @@ def _number(word: str) -> Any:
         return float(word)
 
 
-CONSTANT = Known(_constant)
+CONSTANT = ConstantResult(_constant)
 
 # ---- permutations
 

@@ -89,7 +89,7 @@ class Emitter:
         last one."""
         once = set_once(ops)
         for op in ops:
-            bound = op.group(op.body.binds) if isinstance(op.body, Do) and op.body.binds else ()
+            bound = op.group(op.body.defines) if isinstance(op.body, Do) and op.body.defines else ()
             for value in op.operands[: id(op) not in once] if op.body is SET_VALID else bound:
                 self.stack_slots[id(value)] = self.text.stack("{i64, i64, i64}")
             self._moving |= {id(value) for value in bound}
@@ -245,7 +245,9 @@ class Emitter:
         """A host fallback: the reference step of an operation, counted under its reason; returns
         the results. Its accesses to global memory are not logged; `seldom`: it rarely runs. One
         that has to wait is tried again from `again`."""
-        unsupported_if(isinstance(op.body, Do) and op.body.binds, "a place that only Python knows")
+        unsupported_if(
+            isinstance(op.body, Do) and op.body.defines, "a place that only Python knows"
+        )
         inside = captured(op) if op.regions else ()
         values = list({id(v): v for v in (*op.operands, *inside)}.values())
         if any(is_global(v.type) for v in values):

@@ -14,7 +14,7 @@ from pto.core.errors import PtoError, fail
 from pto.core.memory import Space
 from pto.core.pad import Pad
 from pto.ir.graph import Operation
-from pto.isa.meaning.kinds import Do, Fold, Lane, Together
+from pto.isa.meaning.kinds import Cooperative, Do, Fold, Lane
 from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
@@ -43,8 +43,8 @@ class InitCheck:
     # ---- around an operation
 
     def before(self, op: Operation) -> None:
-        moves = isinstance(op.body, Do) and op.body.binds
-        items = isinstance(op.body, Together) or self.e.compiler.launched(op) is not None
+        moves = isinstance(op.body, Do) and op.body.defines
+        items = isinstance(op.body, Cooperative) or self.e.compiler.launched(op) is not None
         unsupported_if(moves or items, "only the reference engine knows the bytes it uses")
         self.op, self._seen = op, set()
         row = op.row

@@ -25,13 +25,13 @@ UNTOLD = "no reason is given"
 
 def why_not(row: Instr) -> str:
     """Why the reference engine runs a row inside compiled code."""
-    if isinstance(row.body, Do) and row.body.stays:
-        return row.body.stays
+    if isinstance(row.body, Do) and row.body.host_only:
+        return row.body.host_only
     if isinstance(row.body, Do) and row.body.blocks:
         return "may wait for another agent"
-    if isinstance(row.body, Do) and row.body.binds:
+    if isinstance(row.body, Do) and row.body.defines:
         return "defines the address of a declared handle"
-    if isinstance(row.body, Do) and row.body.looks:
+    if isinstance(row.body, Do) and row.body.polls:
         return "polls memory that other agents write"
     if row.order is not None:
         return "signals another agent, or changes a queue"

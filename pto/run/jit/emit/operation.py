@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pto.core.compact import Compact
 from pto.ir.graph import Operation
 from pto.isa.meaning.handle.view import ALLOC_TILE, SET_VALID, Handles
-from pto.isa.meaning.kinds import Do, Known, Lane
+from pto.isa.meaning.kinds import ConstantResult, Do, Lane
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.order.flags import IN_ORDER, SET_FLAG, WAIT_FLAG
 from pto.isa.meaning.tile.rearrange import RESHAPE
@@ -177,7 +177,7 @@ def is_cheap(op: Operation) -> bool:
     """True if it is not worth a compiled region alone: scalars, handles, flags."""
     numbers = bool(op.results) and all(isinstance(r.type, t.Scalar) for r in op.results)
     names = isinstance(op.body, Do) and op.body.words is Handles
-    return names or id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | Known))
+    return names or id(op.body) in CHEAP or (numbers and isinstance(op.body, Lane | ConstantResult))
 
 
 def touches_no_tile(op: Operation) -> bool:

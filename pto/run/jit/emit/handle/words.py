@@ -365,9 +365,9 @@ class Words(Guarded):
         return Nothing(()) if isinstance(found, Token) else native(found)
 
     def results(self, found: Any) -> Sequence[Lowered]:
-        if not self.s.body.binds:
+        if not self.s.body.defines:
             return super().results(found)
-        (value,), moved = self.s.op.group(self.s.body.binds), native(found)
+        (value,), moved = self.s.op.group(self.s.body.defines), native(found)
         type = certain(value.type, t.TileBuf)
         self.s.e.bind(value, moved)  # to its new address
         if self.s.e.live_in is not None:

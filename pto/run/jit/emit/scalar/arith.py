@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.isa.meaning.kinds import Known, Lane
+from pto.isa.meaning.kinds import ConstantResult, Lane
 from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import KINDS, OpContext, emits
@@ -65,7 +65,7 @@ def _constant(value: Any, type: t.Type) -> ScalarValue:
 
 
 def emit_known(s: OpContext) -> Sequence[Lowered]:
-    body: Known = s.body
+    body: ConstantResult = s.body
     value, type = body.value(s.case), s.op.results[0].type
     if isinstance(type, t.LogicalVReg | t.LogicalMask):
         return [vectors.known(s.x, value, type)]
@@ -93,4 +93,4 @@ def _cast(s: OpContext) -> Sequence[Lowered]:
     return [ScalarValue((s.x.bitcast(source.name, have, want),), target)]
 
 
-KINDS[Known] = emit_known
+KINDS[ConstantResult] = emit_known

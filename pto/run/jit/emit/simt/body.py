@@ -15,7 +15,7 @@ import numpy as np
 
 from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.meaning.handle.view import ADD_POINTER, CAST_POINTER, element
-from pto.isa.meaning.kinds import Known, Lane, Together
+from pto.isa.meaning.kinds import ConstantResult, Cooperative, Lane
 from pto.isa.meaning.scalar.arith import SCALAR
 from pto.isa.meaning.simt.launch import KEEP, QUERIES, RESUME, SYNCTHREADS
 from pto.isa.meaning.simt.memory import moved
@@ -24,7 +24,7 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.operation import is_cheap
 from pto.run.jit.emit.scalar.control import step_error, word_of
-from pto.run.jit.emit.simt.phases import Entry, Kept, Phases, Touch
+from pto.run.jit.emit.simt.phases import Entry, ItemSlot, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
@@ -88,7 +88,7 @@ class Body:
             return False
         if op.body is ADD_POINTER and element(op.operands[0].type) is None:
             return False  # of packed elements, which only work items count in
-        kind = isinstance(op.body, Lane | Known) or is_cheap(op)
+        kind = isinstance(op.body, Lane | ConstantResult) or is_cheap(op)
         return kind and all(map(self.p.is_uniform, op.operands))
 
     def _uniform(self, op: Operation) -> None:
@@ -121,11 +121,11 @@ class Body:
     def _meaning(self, op: Operation) -> Run | None:
         """fn(warp, *operands); None: Python does it."""
         body, case = op.body, self.e.case(op)
-        if isinstance(body, Together):
+        if isinstance(body, Cooperative):
             return body.make(case)
         if isinstance(body, Lane):
             return _lane(body, body.function(case))
-        if isinstance(body, Known):
+        if isinstance(body, ConstantResult):
             return _known(body.value(case), op.results[0].type)
         if body is ADD_POINTER:
             return moved(case)
@@ -169,7 +169,7 @@ class Body:
         self.p.flush()
         self.p.mask = outer
 
-    def _arm(self, op: Operation, region: Region, mask: int, results: list[Kept]) -> None:
+    def _arm(self, op: Operation, region: Region, mask: int, results: list[ItemSlot]) -> None:
         def body() -> None:
             found = self.run(region.block)
             if results and not self.p.kept.get(id(op.results[0])):
@@ -178,7 +178,7 @@ class Body:
 
         self._under(mask, body)
 
-    def _name(self, op: Operation, results: list[Kept], sources: Sequence[Value]) -> None:
+    def _name(self, op: Operation, results: list[ItemSlot], sources: Sequence[Value]) -> None:
         """Allocate memory for the results of a branch."""
         made = [self.p.new(r.type, v) for r, v in zip(op.results, sources, strict=True)]
         results[:] = made
@@ -207,7 +207,9 @@ class Body:
             if region.blocks:
                 x.when(holds, partial(self._arm, op, region, mask, results))
 
-    def _carried(self, op: Operation, to: Sequence[Value], sources: Sequence[Value]) -> list[Kept]:
+    def _carried(
+        self, op: Operation, to: Sequence[Value], sources: Sequence[Value]
+    ) -> list[ItemSlot]:
         """Copy carried values to memory of their own."""
         made = [self.p.new(a.type, v) for a, v in zip(to, sources, strict=True)]
         self.p.assign(op, made, sources)
@@ -231,7 +233,7 @@ class Body:
         for result, kept in zip(op.results, around, strict=True):
             self.p.kept[id(result)] = kept
 
-    def _counted(self, op: Operation, counter: Value, around: list[Kept]) -> None:
+    def _counted(self, op: Operation, counter: Value, around: list[ItemSlot]) -> None:
         """All items go around equally often."""
         x, block = self.x, op.regions[0].block
         low, high, by = (word_of(self.e, v) for v in op.operands[:3])
@@ -250,7 +252,7 @@ class Body:
 
         x.while_loop([kind], [low.name], test, turn)
 
-    def _each_counts(self, op: Operation, counter: Value, around: list[Kept]) -> None:
+    def _each_counts(self, op: Operation, counter: Value, around: list[ItemSlot]) -> None:
         block, live, cell = op.regions[0].block, self.p.new_mask(), self._cell()
         lower, upper, by = op.operands[:3]
         (at,) = self._carried(op, [counter], [lower])
@@ -284,7 +286,7 @@ class Body:
         asked = self._carried(op, before.args, op.operands)
         live, cell, x = self.p.new_mask(), self._cell(), self.x
         self._split(op, [(live, cell, lambda w, env: w.mask)])
-        told: list[Kept] = []
+        told: list[ItemSlot] = []
 
         def test() -> None:
             condition, *passed = self.run(before)

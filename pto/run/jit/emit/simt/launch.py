@@ -9,7 +9,7 @@ import numpy as np
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation, Value
-from pto.isa.meaning.kinds import ItemLaunch, Together
+from pto.isa.meaning.kinds import Cooperative, ItemLaunch
 from pto.isa.meaning.memory import registers
 from pto.isa.meaning.simt.items import WARP, Pointers, Size
 from pto.isa.row import types as t
@@ -19,7 +19,7 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.simt.body import CLOCKS, Body
-from pto.run.jit.emit.simt.phases import Kept, Phases, pointer_to
+from pto.run.jit.emit.simt.phases import ItemSlot, Phases, pointer_to
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.text import Val, certain, unsupported_if
@@ -118,7 +118,7 @@ def _call(s: OpContext, phases: Phases, op: Operation, *, ends: bool = False) ->
         return len(placed) - 1
 
     sizes = [put(ScalarValue((n,), _INDEX)) for n in phases.size]
-    ins = list[tuple[Value, int, Kept | None]]()
+    ins = list[tuple[Value, int, ItemSlot | None]]()
     for value in {id(v): v for v in op.operands}.values():
         kept = phases.kept.get(id(value))
         number = ScalarValue((kept.memory or 0,), _INDEX) if kept else e.value(value)
@@ -156,7 +156,7 @@ def _call(s: OpContext, phases: Phases, op: Operation, *, ends: bool = False) ->
         s.x.label(s.x.fresh("never"))
 
 
-def _taken(context: Context, kept: Kept, type: t.Type, memory: int, items: int) -> Any:
+def _taken(context: Context, kept: ItemSlot, type: t.Type, memory: int, items: int) -> Any:
     """The stored value of all items, in the form of the reference engine."""
     raw = context.items[kept.offset :]
     if kept.item == lanes.BOOL:
@@ -169,11 +169,11 @@ def _taken(context: Context, kept: Kept, type: t.Type, memory: int, items: int) 
     return found.reshape(items, kept.count) if isinstance(type, t.Vector) else found
 
 
-def _put(context: Context, kept: Kept, value: Any) -> None:
+def _put(context: Context, kept: ItemSlot, value: Any) -> None:
     raw = np.ascontiguousarray(value)
     raw = np.packbits(raw, bitorder="little") if kept.item == lanes.BOOL else raw.view(np.uint8)
     context.items[kept.offset : kept.offset + raw.size] = raw.reshape(-1)
 
 
 KINDS[ItemLaunch] = _launch
-KINDS[Together] = _alone
+KINDS[Cooperative] = _alone

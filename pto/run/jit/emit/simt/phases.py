@@ -40,7 +40,7 @@ Touch = tuple[str, bool]  # a memory, and whether it is written
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ItemSlot:
     """The scratch memory of a value of all items; of pointers, their addresses."""
 
     offset: int
@@ -87,7 +87,7 @@ class Phases:
         self.s, self.e, self.x = s, s.e, s.x
         self.size, self.total = size, total
         self.warps = self.x.up(total, WARP)
-        self.kept: dict[int, Kept] = {}
+        self.kept: dict[int, ItemSlot] = {}
         self.wanted: set[int] = set()  # values needed after the launch
         self._users: dict[int, set[int]] = {}
         for op in ops:
@@ -130,17 +130,17 @@ class Phases:
     def is_uniform(self, value: Value) -> bool:
         return id(value) not in self.kept
 
-    def new(self, type: t.Type, like: Value | None = None) -> Kept:
+    def new(self, type: t.Type, like: Value | None = None) -> ItemSlot:
         """Allocate memory for a value of a type; of a pointer, into the memory of `like`."""
         if isinstance(type, t.Scalar | t.Vector):
             item, count = item_of(type)
-            return Kept(self.room(MAX_ITEMS * count * item.itemsize), item, count)
+            return ItemSlot(self.room(MAX_ITEMS * count * item.itemsize), item, count)
         memory = None if like is None else self._memory(like)
         unsupported_if(memory is None, f"work items with a value that is {type.kind}")
         elem = (
             type.elem.dtype if isinstance(type, t.Ptr) and isinstance(type.elem, t.Scalar) else None
         )
-        return Kept(self.room(MAX_ITEMS * 8), _INT, 1, memory, elem)
+        return ItemSlot(self.room(MAX_ITEMS * 8), _INT, 1, memory, elem)
 
     def _memory(self, value: Value) -> Val | None:
         if id(value) in self.kept:
@@ -156,11 +156,11 @@ class Phases:
         else:
             self.e.bind(value, self.e.value(source))
 
-    def at(self, kept: Kept, number: Val) -> str:
+    def at(self, kept: ItemSlot, number: Val) -> str:
         place = self.x.add(kept.offset, self.x.mul(number, kept.stride))
         return self.x.at(self.e.word(ITEMS), place)
 
-    def read(self, w: Warp, kept: Kept) -> Any:
+    def read(self, w: Warp, kept: ItemSlot) -> Any:
         spot = w.of(WARP * kept.count)
         found = spot.symbol(kept.item, self.x.load(spot.type(kept.item), self.at(kept, w.number)))
         return found if kept.memory is None else At(kept.memory, found, kept.dtype)
@@ -186,7 +186,7 @@ class Phases:
             return At(native.memory, w.spread(_INT, native.address), native.elem)
         raise UnsupportedLowering(f"work items with a value that is {type(native).__name__}")
 
-    def write(self, w: Warp, kept: Kept, found: Any, *, merge: bool = False) -> None:
+    def write(self, w: Warp, kept: ItemSlot, found: Any, *, merge: bool = False) -> None:
         """Store the value of a warp; with `merge` only for the active items."""
         values = found.within(kept.memory) if isinstance(found, At) else found
         if merge and self.mask != self.all:
@@ -209,7 +209,7 @@ class Phases:
         self._entries.append(entry)
         self._touched.update(entry.touches)
 
-    def assign(self, op: Operation, to: Sequence[Kept], sources: Sequence[Value]) -> None:
+    def assign(self, op: Operation, to: Sequence[ItemSlot], sources: Sequence[Value]) -> None:
         """Copy values for the active items, all at once."""
 
         def run(w: Warp, env: dict[int, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pto.isa.meaning import lanes as primitives
-from pto.isa.meaning.kinds import Neighbours
+from pto.isa.meaning.kinds import TreeFold
 from pto.isa.meaning.vector import reduce
 from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.emit.operation import KINDS, OpContext, emits
@@ -51,7 +51,7 @@ def _on(s: OpContext, a: Symbol) -> Symbol:
 
 
 def emit_neighbours(s: OpContext) -> Sequence[Lowered]:
-    body: Neighbours = s.body
+    body: TreeFold = s.body
     kind, result = dtype_of(s.case, "input"), dtype_of(s.case, "result")
     lanes_on = _active(s, primitives.neutral(body.fn, kind.numpy))
     total = tree(lanes.cast(lanes_on, accumulator(body, kind, result)), body.fn, body.left(s.case))
@@ -60,7 +60,7 @@ def emit_neighbours(s: OpContext) -> Sequence[Lowered]:
     return [vector_of(lanes.cast(total, result.numpy).take(picks), s.op.results[0].type)]
 
 
-KINDS[Neighbours] = emit_neighbours
+KINDS[TreeFold] = emit_neighbours
 
 
 # ---- extremes and their indices
