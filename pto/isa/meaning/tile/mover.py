@@ -98,6 +98,10 @@ class Mover(ViewMoves):
             return raw.view(dst.dtype.storage), dst.offset(*k)
         return dst.items, dst.offsets()[k] if isinstance(k, tuple) else k
 
+    def shares(self, src: Tile, dst: Tile) -> bool:
+        """True if dst has the same storage as src, so that elements which stay are not accessed."""
+        return src.memory is dst.memory and src.address == dst.address
+
     def copy(
         self,
         src: Tile,

@@ -37,7 +37,8 @@ def _fill_pad(case: Case, in_place: bool = False) -> Callable[..., None]:
         first = x.least((cols + block - 1) // block * block, width)
 
         def fill() -> None:
-            x.copy(src, (0, 0), dst, (0, 0), (rows, cols), _same_bits(src, dst))
+            if not x.shares(src, dst):
+                x.copy(src, (0, 0), dst, (0, 0), (rows, cols), _same_bits(src, dst))
             x.fill(dst, pad, (rows, height), (0, width))
             x.fill(dst, pad, (0, rows), (first, width))
 

@@ -169,8 +169,7 @@ class Words(Guarded):
         if not isinstance(native, ScalarValue):
             return native
         if native.types[0] == "i1":
-            flag = native.name
-            return Condition(self.x, str(bool(flag)).lower() if isinstance(flag, int) else flag)
+            return self.x.bit(native.name)
         return self.number(native) if is_integer(native.types[0]) else native
 
 

@@ -96,6 +96,10 @@ class Mover(Views):
         self.place(rows, cols, lambda i, j: ((i, j), cell(i, j), None), held)
         return lambda i, j: self.read(held, i, j)
 
+    def shares(self, src: TileRef, dst: TileRef) -> bool:
+        """Addresses are not known here: elements are moved onto themselves."""
+        return False
+
     def copy(
         self,
         src: TileRef,
