@@ -20,6 +20,7 @@ from pto.cxx.counted import code
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.program_calls import called
 from pto.ir.builder import INDEX, scalar_type
+from pto.isa.meaning.kinds import Do
 from pto.isa.meaning.memory import registers
 from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
@@ -187,7 +188,8 @@ class BuildSide:
             types = [g for g, _ in made]
             operands[name] = types if name in variadic else types[0]
         site = self.sites.make(bound.row, operands, attrs, self.build.where(path))
-        popped = bound.passed(getattr(bound.row.body, "binds", ""))
+        body = bound.row.body
+        popped = bound.passed(body.defines if isinstance(body, Do) else "")
         binds = None if popped is None else popped.at
         moves = any(each.tag in o.MOVING for given in bound.operands.values() for each in given)
         return Plan(site, makers, binds, moves=moves)
