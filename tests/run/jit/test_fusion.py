@@ -206,6 +206,29 @@ def test_in_place() -> None:
     agree(centred, normal(16, 192), fused=[8])
 
 
+def test_a_row_that_is_loaded_and_then_written() -> None:
+    """The row may be read at its source only as long as its tile holds it: 2 * 3 is stored.
+
+    On cpu the load also pads its tile, so that it is no step of the group.
+    """
+
+    @pto.kernel(profile="cpu")
+    def product(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        a, b, c, row = (pto.tile(1, 16, pto.f32, valid=(1, 3)) for _ in range(4))
+        pto.tload(a, x[0:1, 0:3])
+        pto.tload(b, x[1:2, 0:3])
+        pto.tadds(c, a, 1.0)
+        pto.tload(row, x[2:3, 0:3])
+        pto.tmul(row, a, b)
+        pto.tstore(y[0:1, 0:3], row)
+        pto.tstore(y[1:2, 0:3], c)
+
+    x, y = np.repeat(np.float32([[2], [3], [7]]), 3, axis=1), np.zeros((2, 3), np.float32)
+    product(x, y, engine="jit")
+    assert (y == [[6], [3]]).all()
+    agree(product, x, np.zeros_like(y))
+
+
 def test_what_a_value_was_made_of_has_changed() -> None:
     """The second sum is of values whose column is another by then; the third of what was stored."""
 

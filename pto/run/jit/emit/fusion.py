@@ -260,7 +260,8 @@ class FusingEmitter(Emitter):
         """The call of the function of a group, its condition, and loads that run before it; None if
         there is no function."""
         x, unit = self.text, self.unit
-        here = self._own_here(pending)
+        written = {step.dst.private for step in pending.group.steps}
+        here = self._own_here(pending) - (pending.rows.keys() & written)  # else it is the row still
         group, loads = pending.group.placed(here), list[Operation]()
         for number, (op, ref, guard) in pending.rows.items():
             if number in here:
