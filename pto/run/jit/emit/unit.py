@@ -150,7 +150,7 @@ class Unit:
         return native.function(self._linked().address(name))
 
     def block_loops(self) -> tuple[Any, Any]:
-        """The linked loop over blocks, and the one that takes them from a counter (`rounds.py`)."""
+        """The linked loop over blocks, and the one that takes them from a counter."""
         code = self._linked()
         return native.rounds(code.address(BLOCK_LOOP)), native.rounds(code.address(SHARED_LOOP))
 

@@ -19,7 +19,7 @@ class Condition:
     __slots__ = ("name", "text")
 
     def __init__(self, text: Text | None, name: str) -> None:
-        self.text = text  # of a known bit None
+        self.text = text  # None if the bit is known
         self.name = name
 
     def __str__(self) -> str:
