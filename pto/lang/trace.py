@@ -129,9 +129,9 @@ class Trace(TileRegions):
         self.tiles.append(tile)
         return tile
 
-    def forget(self, tile: Tile) -> None:
-        """Drop a tile whose allocation was erased."""
-        self.tiles = [each for each in self.tiles if each is not tile]
+    def forget(self, value: Value) -> None:
+        """Drop the tile of an allocation that was erased."""
+        self.tiles = [tile for tile in self.tiles if tile.value is not value]
 
     def place(self, tile: Tile, address: Value) -> None:
         op = tile.value.owner

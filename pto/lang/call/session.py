@@ -56,8 +56,8 @@ class Session(Protocol):
     def grid(self) -> list[Value]: ...
     def notice(self, finding: Diagnostic) -> None: ...
 
-    def forget(self, tile: Tile) -> None:
-        """Drop a tile whose allocation was erased from the program; eager mode erases none."""
+    def forget(self, value: Value) -> None:
+        """Drop the tile of an allocation that was erased; eager mode erases none."""
 
     def sees(self, tile: Tile) -> bool:
         """True if the tile was made in a block around this one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pto.core.dtypes import F32, I32, DType, dtype
@@ -18,29 +18,88 @@ from pto.lang.express.memory import room_for
 from pto.lang.express.shapes import flat, is_column, is_row, like, set_region, upright, vector
 from pto.lang.values.elements import element
 from pto.lang.values.tiles import Tile, region_text, tile, tile_type
+from pto.target.profile import profile
+
+_BOX = 16  # elements: the least side of the boxes of the matrix unit
 
 
 def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     """The matmul of two tiles, added to `acc` if given; the result is an accumulator (f32, i32).
 
-    Operands are moved to the matrix unit: tmov, tmov, tmatmul. If the sizes along k are known only
-    at run time, their equality is asserted (`pto.assert_`). The first product into
-    `pto.zeros(m, n, pto.f32, role="acc")` sets it, so in a loop there is a branch on its counter.
+    Operands are moved to the matrix unit: tmov, tmov, tmatmul. Operands that are larger than its
+    buffers stay in L1; slices along k are moved and multiplied in order, each product added to
+    those before it. If the sizes along k are known only at run time, their equality is asserted
+    (`pto.assert_`). The first product into `pto.zeros(m, n, pto.f32, role="acc")` sets it, so in a
+    loop there is a branch on its counter.
     """
-    left, right = _factor(a, "left"), _factor(b, "right")
+    left, right = _operands(a, b)
     _require_factors(a, b)
-    if acc is None:
-        made = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
-        made.asked = a.asked[0], b.asked[1]
-        instructions.tmatmul(made, left, right)
-        made.factors = left, right
-        return made
-    return _accumulated(acc, left, right)
+    if acc is not None:
+        _require_accumulator(acc, left, right)
+        return _multiplied(acc, left, right)
+    made = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
+    made.asked = a.asked[0], b.asked[1]
+    for number, pair in enumerate(_pairs(left, right)):
+        if number:
+            instructions.tmatmul_acc(made, made, *pair)
+        else:
+            instructions.tmatmul(made, *pair)
+        made.products = number + 1
+    made.factors = left, right
+    return made
+
+
+def _operands(a: Tile, b: Tile) -> tuple[Tile, Tile]:
+    """Both operands in L0, or both in L1 if one is larger than its buffer in L0."""
+    tiles = isinstance(a, Tile) and isinstance(b, Tile)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if tiles and a.role != "left" and b.role != "right" and _slice_of_k(a, b):
+        return _in_l1(a), _in_l1(b)
+    return _factor(a, "left"), _factor(b, "right")
+
+
+def _slice_of_k(a: Tile, b: Tile) -> int:
+    """The length of the slices of a product whose operands are larger than L0; 0 if both fit.
+
+    A slice takes at most half of each buffer, so that the next one is extracted meanwhile.
+    """
+    (m, k), n, size = a.shape, b.cols, a.dtype.itemsize
+    buffers = profile(current().profile).buffers
+    spaces = (m, buffers.l0a), (n, buffers.l0b)
+    if all(extent * k * size <= space for extent, space in spaces):
+        return 0
+    unit = length = max(_BOX, 32 // size)
+    while all(extent * 2 * length * size <= space // 2 for extent, space in spaces):
+        length *= 2
+    fits = all(extent * unit * size <= space for extent, space in spaces)
+    return length if fits and length < k else 0
+
+
+def _pairs(left: Tile, right: Tile) -> Iterator[tuple[Tile, Tile]]:
+    """The operands of a product in L0: as they are, or slices along k of operands in L1."""
+    if left.role != "mat":
+        yield left, right
+        return
+    length = _slice_of_k(left, right)
+    for start in range(0, left.cols, length):
+        k = min(length, left.cols - start)
+        pair = (
+            tile(left.rows, k, left.dtype, role="left"),
+            tile(k, right.cols, right.dtype, role="right"),
+        )
+        instructions.textract(pair[0], left, 0, start)
+        instructions.textract(pair[1], right, start, 0)
+        yield pair
+
+
+def _multiplied(acc: Tile, left: Tile, right: Tile) -> Tile:
+    """Add a product to an accumulator, slice by slice if its operands are in L1."""
+    for pair in _pairs(left, right):
+        _accumulated(acc, *pair)
+    return acc
 
 
 def _accumulated(acc: Tile, left: Tile, right: Tile) -> Tile:
-    """Add a product to an accumulator; the first one sets it."""
-    _require_accumulator(acc, left, right)
+    """Add a product of operands in L0 to an accumulator; the first one sets it."""
     acc.factors = None
     if not acc.is_empty:
         instructions.tmatmul_acc(acc, acc, left, right)
@@ -66,19 +125,22 @@ def added(acc: Tile, product: object) -> bool:
     session = current()
     if not isinstance(product, Tile) or product.factors is None:
         return False
+    left, right = product.factors
+    _require_accumulator(acc, left, right)
     if session.eager:  # the product is computed twice, the sum once
-        _accumulated(acc, *product.factors)
+        _multiplied(acc, left, right)
         return True
     made, uses = product.value.maker, list(product.value.uses)
-    work = [op for op in uses if op.row is not SET_VALIDSHAPE]
-    if made is None or len(work) != 1 or not set(_since(work[0])) <= set(uses):
+    work = list(dict.fromkeys(op for op in uses if op.row is not SET_VALIDSHAPE))
+    if made is None or len(work) != product.products or not set(_since(work[-1])) <= set(uses):
         return False
-    left, right = product.factors
-    for op in (*uses, made):
+    traced = [made, *uses] if left.role != "mat" else _since(made)
+    for op in reversed(list(dict.fromkeys(traced))):
+        for value in op.results:
+            session.forget(value)
         op.erase()
-    session.forget(product)
     product.factors, product.is_empty = None, True  # a later use is a mistake
-    _accumulated(acc, left, right)
+    _multiplied(acc, left, right)
     return True
 
 

@@ -60,7 +60,7 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
     __slots__ = (
         *("__weakref__", "alias", "fixed", "is_empty", "is_filled", "known_region", "origin"),
         "filled_if",
-        *("asked", "is_temporary", "factors", "seen", "settings", "window_of"),
+        *("asked", "is_temporary", "factors", "products", "seen", "settings", "window_of"),
     )
 
     def __init__(self, value: Value, home: Session, fixed: bool, region: Extents) -> None:
@@ -75,6 +75,7 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
         self.window_of: tuple[Tile, Extents] | None = None  # the tile it is a window on, and where
         self.is_empty = False  # an accumulator before its first product
         self.factors: tuple[Tile, Tile] | None = None  # of an accumulator with one product
+        self.products = 0  # the instructions of that product: one a slice along k
         self.is_temporary = False  # the result of an expression
         self.is_filled = False  # constant in all elements, valid or not
         self.filled_if: Callable[[], Any] | None = None  # the condition under which it is filled
