@@ -214,10 +214,10 @@ HOST: dict[str, Callable[[], Any]] = {
     "PTO-U323": lambda: scene._tensor("x", "in", SimpleNamespace(dtype="torch.float64", shape=())),
     "PTO-U248": lambda: cpp("no/such/kernel.cpp")["k"].source.builds("k"),
     "PTO-V150": of(
-        "pto.tquant ins(%a, %s : {a}, {s}) outs(%d : {d}) {quant_type = #pto<quant_type INT8_SYM>}",
-        a="vec, 8x32xf32",
+        "pto.tdequant ins(%a, %s, %s : {a}, {s}, {s}) outs(%d : {d})",
+        a="vec, 8x32xi8",
         s="vec, 8x8xf32, valid=0x1",
-        d="vec, 8x32xi8",
+        d="vec, 8x32xf32",
     ),
     "PTO-X172": of(
         '%r = pto.vmi.vadd %v, %v {pmode = "merge"} : {v}, {v} -> {v}', v="!pto.vmi.vreg<8xf32>"

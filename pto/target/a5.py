@@ -89,6 +89,7 @@ CURRENT = Profile(
     features=(*COMPARISON, Support(CUSTOM_PAD, "Supported")),  # PTO manual, Custom Pad Values (A5)
     element_types=element_types(COMPARISON),
     cells=(*CURRENT_CELLS, *MX_CELLS),
+    row_scales="words",  # pto-isa include/pto/npu/a5/TQuant.hpp, TQuant_Int8Sym
 )
 
 MANUAL = replace(
@@ -97,6 +98,7 @@ MANUAL = replace(
     vector=replace(npu.MANUAL_VECTOR, row_source="first"),
     pipes=npu.as_in_manual(PIPES),
     cells=SEED_CELLS,
+    row_scales="column",
 )
 
 EDITIONS = (CURRENT, npu.of_april(CURRENT), MANUAL)

@@ -184,6 +184,8 @@ class Profile:
     # maximum ignores NaN of an MXFP8 group and is cut to bf16 for MXFP4; exponents are in memory
     # order, and a code of negative zero is zero.
     shared_exponents: Literal["chip", "simulator"] = "chip"
+    # Where TQUANT reads the scale of row i: element [i, 0], or word i of the tile's memory.
+    row_scales: Literal["column", "words"] = "column"
     tf32_round: Literal["even", "away"] = "even"  # what ROUND does to ties of settf32mode
     tf32_mantissa: int = 10  # bits that a factor keeps in that mode; HF32 of a2a3 keeps 11
     headers: bool = False  # as seen by C++ kernels: `library.py`

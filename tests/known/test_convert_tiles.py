@@ -9,8 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import pto
 from pto.core.errors import PtoError
+from pto.ir.text.parser import parse
 from pto.isa.tile.convert import CONVERSIONS
+from pto.target import profile as find_profile
+from pto.verify import verify
 from tests.known import oracle
 from tests.known.rows import INF, KINDS, NAN, bits, same, untouched
 from tests.machine import Bench
@@ -80,7 +84,9 @@ def test_each_rounding_mode_between_floats(rmode: str):
 def test_f32_to_f32_rounds_to_integral_values(rmode: str):
     row = [*HALVES, INF, -INF, NAN, 1e30, -0.0]
     want = [float(oracle.round_fraction(Fraction(x), rmode)) for x in HALVES]
-    found = convert("f32", "f32", row, rmode)
+    found = convert("f32", "f32", row, rmode, profile="cpu")
+    if rmode != "ODD":  # no NPU rounds f32 to odd integral values
+        assert same(convert("f32", "f32", row, rmode), found)
     assert found[: len(HALVES)].tolist() == want
     assert same(found[len(HALVES) :], np.float32([INF, -INF, NAN, 1e30, -0.0]))
 
@@ -94,16 +100,93 @@ def test_the_default_is_nearest_even():
 @pytest.mark.parametrize("rmode", ["", "RINT", "ROUND", "TRUNC"])
 def test_into_hifloat8_ties_go_away_from_zero_whatever_the_mode(rmode: str):
     x = np.float32([17.0, -17.0, 18.9, 1.0625, 3e4, 1e9])  # steps of 2 from 16 on, of 0.125 from 1
-    want = oracle.rounded("hifloat8", x.astype(np.float64), "ROUND", True)
+    want = oracle.rounded("hifloat8", x.astype(np.float64), "ROUND", False)
     found = oracle.values_of_codes("hifloat8")[convert("f32", "hifloat8", x, rmode, "ON")]
     assert found.tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("src", ["f32", "f16"])
-def test_hifloat8_keeps_infinities_and_nan_unless_told_to_saturate(src: str):
+def test_hifloat8_keeps_infinities_and_nan_whatever_satmode_says(src: str):
     x = np.array([np.nan, np.inf, -np.inf, 60000.0], np.float32 if src == "f32" else np.float16)
-    assert convert(src, "hifloat8", x).tolist() == [0x80, 0x6F, 0xEF, 0x6F]
-    assert convert(src, "hifloat8", x, sat="ON").tolist() == [0, 0x6E, 0xEE, 0x6E]
+    for sat in ("", "OFF", "ON"):
+        assert convert(src, "hifloat8", x, sat=sat).tolist() == [0x80, 0x6F, 0xEF, 0x6F]
+
+
+# Pairs without the mode: the default of the header is toward zero into integers, to nearest even
+# elsewhere (npu/a2a3/TCvt.hpp: `default:` of each switch; npu/a5/TCvt.hpp: ROUND_R of f8).
+ABSENT = [
+    *(("a2a3", "f32", dst, "ODD") for dst in ("bf16", "f32", "i16", "i32", "i64")),
+    *(("a2a3", "f16", dst, "ODD") for dst in ("i8", "u8", "i16", "i32")),
+    *(("a2a3", *pair, "ODD") for pair in (("bf16", "i32"), ("i32", "f32"), ("i64", "f32"))),
+    *(("a2a3", "i32", "f16", mode) for mode in ("ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")),
+    *(("a5", "f32", f8, m) for f8 in ("f8e4m3", "f8e5m2") for m in ("FLOOR", "CEIL", "ODD")),
+    ("a5", "f32", "f32", "ODD"),
+    ("a5", "bf16", "float4_e2m1x2", "ODD"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("profile", "src", "dst", "rmode"), ABSENT)
+def test_a_mode_that_a_pair_lacks_is_its_default(profile: str, src: str, dst: str, rmode: str):
+    if src.startswith("i"):
+        x = np.array([2051, 2049, -2051, 2**24 + 1, 2**24 + 3, -(2**24) - 1], KINDS[src])
+        x = x[:3] if dst == "f16" else x
+    else:
+        x = np.float64([2.5, -2.5, 3.75, 17.3, -1.0625, 5.0, 0.3, 100.8]).astype(KINDS[src])
+    exact = [Fraction(float(v)) if src in oracle.OUTSIDE else Fraction(int(v)) for v in x]
+    found = convert(src, dst, x, rmode, profile=profile)
+    if dst in LIMITS:
+        whole = [oracle.round_fraction(v, "TRUNC") for v in exact]
+        assert found.tolist() == [v % 256 if dst == "u8" else v for v in whole]
+    elif dst == "f32":
+        want = [float(oracle.round_fraction(v, "RINT")) for v in exact]
+        if src.startswith("i"):
+            want = np.array([int(v) for v in exact], np.int64).astype(np.float32).tolist()
+        assert found.tolist() == want
+    elif dst == "float4_e2m1x2":
+        want = np.asarray(x, np.float32).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+        assert found.tolist() == [
+            int(a | b << 4) for a, b in zip(want[::2], want[1::2], strict=True)
+        ]
+    else:
+        kind = oracle.OUTSIDE[dst]
+        want = np.float64([float(v) for v in exact]).astype(kind)
+        assert found.astype(np.float64).tolist() == want.astype(np.float64).tolist()
+
+
+@pytest.mark.parametrize(("profile", "src", "dst", "rmode"), ABSENT)
+def test_a_mode_that_a_pair_lacks_is_a_warning(profile: str, src: str, dst: str, rmode: str):
+    assert codes_of(profile, src, dst, rmode) == ["PTO-T046"]
+    assert codes_of(profile, src, dst, "RINT") == []
+    assert "PTO-T046" not in codes_of("cpu", src, dst, rmode)
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "rmode", "codes"),
+    [
+        ("f32", "bf16", "ODD", ["PTO-L066"]),  # a5/TCvt.hpp takes the default, PTOAS rounds to odd
+        ("i32", "f32", "ODD", ["PTO-L066"]),
+        ("f32", "f8e4m3", "TRUNC", ["PTO-L066"]),
+        ("f32", "f16", "ODD", []),  # both have it
+        ("f16", "f32", "ODD", []),  # exact: nothing is rounded
+        ("u8", "f16", "FLOOR", []),
+        ("i32", "i16", "ODD", []),
+    ],
+)
+def test_modes_of_which_the_sources_of_a5_disagree(
+    src: str, dst: str, rmode: str, codes: list[str]
+):
+    assert codes_of("a5", src, dst, rmode) == codes
+
+
+def codes_of(profile: str, src: str, dst: str, rmode: str) -> list[str]:
+    items = 1 + dst.endswith("x2")
+    a, d = TEXT.get(src, src), TEXT.get(dst, dst)
+    source, target = f"!pto.tile_buf<vec, 4x64x{a}>", f"!pto.tile_buf<vec, 4x{64 // items}x{d}>"
+    module = parse(
+        f"func.func @f(%a: {source}, %d: {target}) {{ pto.tcvt"
+        f" ins(%a {{rmode = #pto<round_mode {rmode}>}} : {source}) outs(%d : {target}) return }}"
+    )
+    return [found.code for found in verify(module, find_profile(profile))]
 
 
 # ---- saturation
@@ -167,6 +250,69 @@ def test_a2a3_without_tmp_cuts_only_the_pairs_it_cuts_by_default():
     assert convert("f32", "i32", [3e9], sat="OFF", profile="a2a3").tolist() == [2**31 - 1]
     found = convert("f32", "i32", [3e9], sat="OFF", profile="a2a3", tmp=True)
     assert found.tolist() == [3000000000 - 2**32]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("sat", ["ON", "OFF"])
+def test_integers_of_one_width_saturate_by_the_sign_of_their_source(
+    bits: int, signed: bool, sat: str
+):
+    """cpu alone has such pairs: TCvt.hpp of cpu clamps to the range of the destination."""
+    src, dst = (f"i{bits}", f"u{bits}") if signed else (f"u{bits}", f"i{bits}")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    values = [low, high, 1, high // 3 * 2, low // 3]
+    least, most = (0, 2**bits - 1) if signed else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    want = [
+        min(max(v, least), most) if sat == "ON" else oracle.wrap(v, bits, not signed)
+        for v in values
+    ]
+    names = {"u64": "ui64"} | TEXT
+    row = np.array([values], np.dtype(f"{'i' if signed else 'u'}{bits // 8}"))
+    for engine in ("reference", "jit"):
+        found = np.zeros_like(row.view(f"{'u' if signed else 'i'}{bits // 8}"))
+        program = _same_width(names.get(src, src), names.get(dst, dst), sat)
+        pto.launch(pto.parse(program), args=[row, found], engine=engine)
+        assert found[0].tolist() == want, engine
+
+
+def _same_width(src: str, dst: str, sat: str) -> str:
+    """A program that converts a row of five elements."""
+    views = "".join(
+        f"%v{at} = pto.make_tensor_view %{at}, shape = [%c1, %c5], strides = [%c5, %c1]"
+        f" : !pto.tensor_view<1x5x{kind}>\n"
+        f"%p{at} = pto.partition_view %v{at}, offsets = [%c0, %c0], sizes = [%c1, %c5]"
+        f" : !pto.tensor_view<1x5x{kind}> -> !pto.partition_tensor_view<1x5x{kind}>\n"
+        f"%t{at} = pto.alloc_tile : !pto.tile_buf<vec, 1x32x{kind}, valid=1x5>\n"
+        for at, kind in (("x", src), ("y", dst))
+    )
+    tile, into = (f"!pto.tile_buf<vec, 1x32x{kind}, valid=1x5>" for kind in (src, dst))
+    return f"""
+module attributes {{pto.target_arch = "cpu"}} {{
+  func.func @f(%x: !pto.ptr<{src}>, %y: !pto.ptr<{dst}>) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c5 = arith.constant 5 : index
+    {views}
+    pto.tload ins(%px : !pto.partition_tensor_view<1x5x{src}>) outs(%tx : {tile})
+    pto.tcvt ins(%tx {{satmode = #pto<saturation_mode {sat}>}} : {tile}) outs(%ty : {into})
+    pto.tstore ins(%ty : {into}) outs(%py : !pto.partition_tensor_view<1x5x{dst}>)
+    return
+  }}
+}}
+"""
+
+
+def test_f32_to_i16_in_tmp_goes_through_a_saturated_i32():
+    """npu/a2a3/TCvt.hpp: to i32 with saturation, whose low 16 bits are kept."""
+    row = [3e9, -3e9, 2**31 - 128, -(2.0**31), 70000.0, -70000.0, 2**33 + 5 * 2**10, INF, -INF, NAN]
+    clamped = [min(max(int(x), -(2**31)), 2**31 - 1) for x in row[:7]]
+    want = [oracle.wrap(x, 16, True) for x in clamped] + [-1, 0, 0]
+    for sat in ("", "OFF"):
+        assert convert("f32", "i16", row, sat=sat, profile="a2a3", tmp=True).tolist() == want
+    found = convert("f32", "i16", row, sat="ON", profile="a2a3", tmp=True)
+    assert found.tolist() == [min(max(x, -(2**15)), 2**15 - 1) for x in clamped] + [
+        2**15 - 1, -(2**15), 0]  # fmt: skip
 
 
 # ---- widening is exact, packed types count pairs

@@ -57,22 +57,46 @@ def test_signed_bytes_hold_the_unsigned_result_bit_by_bit():
     assert quantise([[200.0, 300.0]], [1], [0], to="i8").tolist() == [[-56, -1]]
 
 
-def test_a_shorter_scale_repeats_its_last_row_and_the_region_is_kept():
-    found = quantise(np.ones((4, 32)), [2, 3], valid=(3, 5))
-    assert found[:3, :5].tolist() == [[2] * 5, [3] * 5, [3] * 5] and untouched(found, 3, 5)
+def by_scale_tile(profile: str, scales: str, values: Any, valid: Any = None) -> Any:
+    """Ones of 16x32 (on other profiles the region `valid`), scaled by this tile of scales."""
+    bench = Bench(profile)
+    bench.tile("a", "vec, 16x32xf32", np.ones((16, 32)))
+    bench.tile("s", f"vec, {scales}", np.float32(values), valid=valid)
+    bench.tile("d", "vec, 16x32xi8", valid=(16, 5))
+    bench.run(
+        "pto.tquant ins(%a, %s : {a}, {s}) outs(%d : {d}) {quant_type = #pto<quant_type INT8_SYM>}"
+    )
+    assert untouched(bench["d"], 16, 5)
+    return bench["d"][:, :5]
 
 
-def test_a_scale_without_rows_is_refused():
-    bench = Bench("a5")
-    bench.tile("a", "vec, 4x32xf32", np.ones((4, 32)))
-    bench.tile("s", f"vec, 8x1xf32{COLUMN}", valid=(0, 1))
-    bench.tile("d", "vec, 4x32xi8")
+@pytest.mark.parametrize("scales", ["16x8xf32", "1x16xf32", "8x8xf32", f"16x1xf32{COLUMN}"])
+def test_a5_reads_word_i_of_the_scales_for_row_i(scales: str):
+    """npu/a5/TQuant.hpp: vlds(v_scale, scalePtr, row, BRC_B32), whatever the layout is."""
+    rows, cols = (int(n) for n in scales.split("xf32")[0].split("x"))
+    words = np.arange(rows * cols).reshape(rows, cols) % 100
+    want = np.repeat(np.arange(16)[:, None], 5, axis=1)
+    assert by_scale_tile("a5", scales, words).tolist() == want.tolist()
+
+
+def test_cpu_reads_the_first_column_and_repeats_its_last_row():
+    """cpu/TQuant.hpp."""
+    words = np.arange(64).reshape(8, 8)
+    want = np.repeat([[8 * min(i, 7)] for i in range(16)], 5, axis=1)
+    assert by_scale_tile("cpu", "8x8xf32", words).tolist() == want.tolist()
+    want = np.repeat([[8 * min(i, 2)] for i in range(16)], 5, axis=1)
+    assert by_scale_tile("cpu", "8x8xf32", words, (3, 8)).tolist() == want.tolist()
+
+
+def test_a5_refuses_fewer_words_than_rows():
+    with pytest.raises(PtoError) as caught:
+        by_scale_tile("a5", "1x8xf32", np.ones((1, 8)))
+    assert caught.value.code == "PTO-S041"
+
+
+def test_cpu_refuses_a_scale_without_rows():
     with pytest.raises(PtoError, match="has no valid rows"):
-        bench.run(
-            "pto.tquant ins(%a, %s : {a}, {s}) outs(%d : {d})"
-            " {quant_type = #pto<quant_type INT8_SYM>}"
-        )
-    assert untouched(bench["d"], 0, 0)
+        by_scale_tile("cpu", f"8x1xf32{COLUMN}", np.ones((8, 1)), (0, 1))
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16"])

@@ -7,7 +7,11 @@ import pytest
 from pto.core.convert import convert
 from pto.core.dtypes import dtype
 from pto.core.floats import Round
+from pto.ir.text.parser import parse
 from pto.isa.meaning.vector.shortcut import converter
+from pto.target import profile
+from pto.verify import verify
+from tests.known import oracle
 from tests.vectors import Registers, reg
 
 INF, NAN = np.inf, np.nan
@@ -216,3 +220,44 @@ def test_shortcuts_give_what_the_conversion_gives(src, dst, saturate):
         with np.errstate(all="ignore"):
             got = np.concatenate([change(items[i : i + 1]) for i in range(items.size)])
         assert got.tobytes() == want.tobytes(), mode
+
+
+@pytest.mark.parametrize("sat", ["SAT", "NOSAT"])
+@pytest.mark.parametrize(
+    ("src", "dst", "rnd"),
+    [
+        ("f16", "hifloat8", "A"),
+        *((src, dst, rnd) for src in ("f16", "bf16") for dst in ("f8e4m3", "f8e5m2")
+          for rnd in "RAFZC"),
+    ],
+)  # fmt: skip
+def test_sixteen_bit_floats_into_eight(src: str, dst: str, rnd: str, sat: str):
+    """PTOAS VPTO.cpp, lookupVcvtContract; npu/a5/TCvt.hpp has f16 to hifloat8 by A."""
+    mode = dict(zip("RAFZC", ("RINT", "ROUND", "FLOOR", "TRUNC", "CEIL"), strict=True))[rnd]
+    kind = np.float16 if src == "f16" else BF16
+    values = np.array([1.03, -1.03, 0.4375, 448.0, 463.0, 600.0, -6e4, 1e-3, 0.0], kind)
+    text = {"hifloat8": "!pto.hif8", "f8e4m3": "f8E4M3FN", "f8e5m2": "f8E5M2"}[dst]
+    attrs = f'rnd = "{rnd}", sat = "{sat}", part = "ODD"'
+    got = converted(src, text, values, attrs).view(np.uint8)
+    want = oracle.rounded(dst, values.astype(np.float64), mode, sat == "SAT")
+    codes = oracle.values_of_codes(dst)[got[1::2]][: len(values)]
+    assert np.array_equal(codes, want, equal_nan=True)
+    assert not got[::2].any()
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "rnd"),
+    [("f32", "f8E4M3FN", "F"), ("f32", "f8E5M2", "O"), ("f32", "!pto.hif8", "R"),
+     ("f16", "!pto.hif8", "Z"), ("bf16", "f8E5M2", "O"), ("bf16", "!pto.f4E2M1x2", "O")],
+)  # fmt: skip
+def test_roundings_that_a_conversion_lacks(src: str, dst: str, rnd: str):
+    bits = {"f32": 32}.get(src, 16)
+    sat = "" if "f4" in dst else 'sat = "SAT", '
+    part = "P0" if "f4" in dst or src == "f32" else "EVEN"
+    wide, narrow = f"!pto.vreg<{2048 // bits}x{src}>", f"!pto.vreg<256x{dst}>"
+    program = parse(
+        f"func.func @f(%a: {wide}, %m: !pto.mask<b{bits}>) {{ pto.vecscope {{"
+        f' %r = pto.vcvt %a, %m {{rnd = "{rnd}", {sat}part = "{part}"}}'
+        f" : {wide}, !pto.mask<b{bits}> -> {narrow} }} return }}"
+    )
+    assert "PTO-T085" in [found.code for found in verify(program, profile("a5"))]

@@ -7,6 +7,7 @@ from math import ceil
 from pto.core.tile import TileType
 from pto.isa.meaning.tile.convert import PACK, tile_conversion
 from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, write
+from pto.isa.rules.rounding import header_has_mode, mode_exists, rounding, saturates
 from pto.isa.rules.rule import Case, rule, unlike
 from pto.isa.rules.scratch import SUMS, of_bytes, work_tile
 from pto.isa.rules.tile import (
@@ -126,7 +127,7 @@ CONVERT = tile_family(
 CONVERT.row(
     "tcvt",
     "dst = src rounded by rmode and, by satmode, clamped to dst's range or cut to its low bits",
-    body=tile_conversion(CUTS, forced="a2a3"),
+    body=tile_conversion(CUTS, forced="a2a3", rounds=rounding),
     attrs=(
         Attr("rmode", "round_mode", default="CAST_RINT", meaning="CAST_RINT is RINT"),
         Attr(
@@ -150,6 +151,9 @@ CONVERT.row(
         _same_shape.compiled.on(NPU),  # headers take dst's valid region, whatever the tiles' shapes
         scratch_holds("the uncut values", _scratch_bytes).on("a2a3"),
         scratch_when(" to cut values", lambda case: bool(_most_bytes(case))).on("a2a3"),
+        mode_exists.on(NPU),
+        header_has_mode.on("a5"),
+        saturates.on("a5"),
     ),
     example="pto.tcvt ins(%src {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 16x64xf32>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf16>)",
@@ -163,8 +167,10 @@ CONVERT.row(
         "Without tmp a2a3 clamps the pairs it does not cut by default, whatever sat_mode says.",
         "Packed types count their columns in items of two values (PTO_IR_manual.md): src of 16x64"
         " goes with dst of 16x32. The C++ tiles count values.",
-        "f32 to f32 rounds to integral values. Into hifloat8 ties go away from zero whatever rmode"
-        " says, as a5 does it.",
+        "f32 to f32 rounds to integral values. Into hifloat8 ties go away from zero and nothing"
+        " saturates, whatever rmode and satmode say, as a5 does it.",
+        "A rounding mode that a target lacks for a pair is its default there, with a warning; f32"
+        " to i16 in the tmp of a2a3 keeps the low bits of a saturated i32.",
         "type-system.md has f32 to integers truncate and f16 to bf16 keep bits; the code does not.",
     ),
     cite=("pto-isa docs/isa/TCVT.md", "PTOAS docs/PTO_IR_manual.md"),

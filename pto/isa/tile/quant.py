@@ -59,6 +59,24 @@ def _down_a_column(case: Case, name: str) -> str | None:
     return f"it is {tile.layout.name}"
 
 
+@rule_of("PTO-L022", "expects {name} to hold the values of its rows word by word")
+def _word_by_row(case: Case, name: str) -> str | None:
+    """TQuant.hpp of a5 reads word i of the tile for row i, whatever the layout is."""
+    tile = case.tile(name)
+    if tile is None or tile.rows == 1 or tile.layout.blayout.value == "col_major":
+        return None
+    return None if tile.cols == 1 else f"it is {tile}, whose [1, 0] is word {tile.cols}"
+
+
+@rule_of("PTO-S041", "expects a word of {name} for each row of dst")
+def _word_each(case: Case, name: str) -> str | None:
+    tile, dst = case.tile(name), case.tile("dst")
+    if tile is None or dst is None or dst.valid[0] is None:
+        return None
+    words = tile.rows * tile.cols
+    return None if dst.valid[0] <= words else f"it has {words}, dst {dst.valid[0]} rows"
+
+
 tile_family(
     "quantise",
     "one scale, and perhaps one offset, for each row",
@@ -81,6 +99,9 @@ tile_family(
         dtype_in("offset", "f32"),
         _down_a_column("fp").on("a2a3").as_warning,  # April's programs have rows
         _down_a_column("offset").on("a2a3").as_warning,
+        *(same_valid_rows(name, "dst").compiled.on("a2a3") for name in ("fp", "offset")),
+        *(_word_by_row(name).as_warning.current.on("a5") for name in ("fp", "offset")),
+        *(_word_each(name).current.on("a5") for name in ("fp", "offset")),
         same_shape("tmp", "src").on("a2a3"),
         scratch_when("", lambda _: True).on("a2a3"),
         _made_scratch.at_level(2).on("a2a3"),
@@ -89,12 +110,13 @@ tile_family(
         "The page divides by the scale and adds the offset after rounding; all code multiplies,"
         " so fp holds the reciprocal, and adds before.",
         "The page gives INT8_ASYM -128..127; the code clamps to 0..255.",
+        "a5 reads word i of fp and offset for row i: give them as one column, or as one row.",
         "Headers want i8 for INT8_SYM and u8 for INT8_ASYM; PTOAS takes either for both.",
         "a2a3 scales src in place, and it is lost; here it stays. Its C++ form takes a tmp, which"
         " PTOAS does not.",
     ),
     example="pto.tquant ins(%src, %fp : !pto.tile_buf<vec, 16x64xf32>,"
-    " !pto.tile_buf<vec, 16x8xf32>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
+    " !pto.tile_buf<vec, 16x1xf32, blayout=col_major>) outs(%dst : !pto.tile_buf<vec, 16x64xi8>)"
     " {quant_type = #pto<quant_type INT8_SYM>}",
     cite=("pto-isa docs/isa/TQUANT.md", "PTOAS docs/PTO_IR_manual.md"),
     cxx="TQUANT<QuantType=INT8_SYM> dst src fp _? | TQUANT<QuantType=INT8_ASYM> dst src fp &offset"

@@ -29,11 +29,20 @@ PAIRS: dict[str, str] = {
     **dict.fromkeys(("i32 u8", "i32 u16", "i32 i16", "i64 i32"), "sat part"),
     **dict.fromkeys(("f16 f32", "bf16 f32", "u8 f16", "u8 u16", "u8 u32"), "part"),
     **dict.fromkeys(("i8 f16", "i8 i16", "i8 i32", "u16 u32"), "part"),
-    **{f"f32 {name}": "rnd sat part" for name in _FP8},
+    **{f"{wide} {name}": "rnd sat part" for wide in ("f32", "f16") for name in _FP8},
+    **dict.fromkeys(("bf16 f8e4m3", "bf16 f8e5m2"), "rnd sat part"),
     **{f"{name} f32": "part" for name in _FP8},
     **{f"bf16 {name}": "rnd part" for name in _FP4},
     **{f"{name} bf16": "part" for name in _FP4},
     **dict.fromkeys(("i16 f32", "i16 u32", "i16 i32", "i32 i64"), "part"),
+}
+# The roundings of pairs that do not have all: PTOAS VPTO.cpp, lookupVcvtContract. It also has H,
+# hybrid rounding, which no public source defines.
+_SOME_ROUNDINGS = {
+    **dict.fromkeys(("f32 f8e4m3", "f32 f8e5m2"), "R A Z"),
+    **{f"{wide} {name}": "R A F Z C" for wide in ("f16", "bf16") for name in _FP8[:2]},
+    **dict.fromkeys(("f32 hifloat8", "f16 hifloat8"), "A"),
+    **{f"bf16 {name}": "R A F Z C" for name in _FP4},
 }
 _PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}  # by how much the width changes
 _SOURCES = sorted({pair.split()[0] for pair in PAIRS})
@@ -76,6 +85,15 @@ def _vcvt_attrs(case: Case) -> str | None:
     return f"{_pair(case)} takes {wanted}, given are {' '.join(given) or 'none'}"
 
 
+@rule("PTO-T085", "expects a rounding of this conversion")
+def _vcvt_rounding(case: Case) -> str | None:
+    pair, rnd = _pair(case) or "", plain_word(case, "rnd") or plain_word(case, "round_mode")
+    allowed = _SOME_ROUNDINGS.get(pair)
+    if rnd is None or allowed is None or rnd in allowed.split():
+        return None
+    return f"{pair.replace(' ', ' to ')} takes {allowed}, rnd is {rnd}"
+
+
 @rule("PTO-T085", "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1")
 def _vcvt_part(case: Case) -> str | None:
     part, a, b = plain_word(case, "part"), bits_of(case, "input"), bits_of(case, "result")
@@ -110,7 +128,7 @@ CONVERT.row(
         Attr("round_mode", "str", _ROUNDINGS, meaning="older name of rnd"),
     ),
     types=" ".join(_SOURCES),
-    rules=(mask_fits("input", "mask"), _vcvt_pair, _vcvt_attrs, _vcvt_part),
+    rules=(mask_fits("input", "mask"), _vcvt_pair, _vcvt_attrs, _vcvt_rounding, _vcvt_part),
     notes=(
         "the mask has the granularity of the source; a 64-bit source goes by b32",
         "the text calls A away from zero; headers and a TF32 golden take the nearest, ties away",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pto.core.convert import Round, round_integral, round_mode
-from pto.core.dtypes import F32, HIFLOAT8, DType
+from pto.core.convert import Round, round_integral
+from pto.core.dtypes import F32, HIFLOAT8, I16, I32, DType
 from pto.core.errors import fail
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
@@ -26,43 +26,46 @@ Pair = tuple[DType, DType, Round, bool]  # from, to, rounding, saturation
 
 @dataclass(frozen=True, slots=True)
 class Conversion(Do):
-    """A Do that converts every element of `src` to `dst`, as `choose(case)` says."""
+    """A Do that converts every element of `src` to `dst`, by the steps of `choose(case)`."""
 
-    choose: Callable[[Case], Pair] = field(kw_only=True)
-
-
-def rounding(case: Case, src: DType, dst: DType) -> Round:
-    """The rounding mode.
-
-    The hardware has only one for hifloat8, whatever rmode is (TCvt.hpp of a5).
-    """
-    if dst is HIFLOAT8:
-        return Round.NONE
-    mode = round_mode(case.word("rmode") or "RINT")
-    return Round.RINT if src is dst and mode is Round.NONE else mode
+    choose: Callable[[Case], Sequence[Pair]] = field(kw_only=True)
 
 
-def tile_conversion(cuts: Cuts, forced: str) -> Do:
+def tile_conversion(cuts: Cuts, forced: str, rounds: Callable[[Case], Round]) -> Do:
     """A conversion of tiles.
 
     `cuts`: the pairs that drop high bits if satmode is absent; a profile without an entry truncates
-    all. `forced`: profiles that saturate all other pairs without tmp, whatever satmode is.
+    all. `forced`: profiles that saturate all other pairs without tmp, whatever satmode is, and that
+    convert f32 to i16 in tmp, through an i32 that saturates (a2a3/TCvt.hpp). `rounds`: the mode.
+    Into hifloat8 no satmode has an effect: decisions_isa.md, Saturation into HiFloat8.
     """
 
     def saturates(case: Case, src: DType, dst: DType) -> bool:
         name, word = case.profile.name, case.word("satmode")
         cut = name not in cuts or dst.name in cuts[name].get(src.name, "").split()
+        if dst is HIFLOAT8 and name in cuts:
+            return False
         if name in forced.split() and not cut and case.type("tmp") is None:
             return True
         return not cut if word is None else word == "ON"
 
-    def choose(case: Case) -> Pair:
-        src, dst = element(case, "src"), element(case, "dst")
-        return src, dst, rounding(case, src, dst), saturates(case, src, dst)
+    def choose(case: Case) -> Sequence[Pair]:
+        src, dst, mode = element(case, "src"), element(case, "dst"), rounds(case)
+        saturate = saturates(case, src, dst)
+        in_tmp = case.profile.name in forced.split() and case.type("tmp") is not None
+        if in_tmp and not saturate and (src, dst) == (F32, I16):
+            return (F32, I32, mode, True), (I32, I16, Round.RINT, False)
+        return ((src, dst, mode, saturate),)
 
     def make(case: Case) -> Callable[..., None]:
-        pair = choose(case)
-        return _over_values(*pair[:2], conversion(*pair))
+        steps = choose(case)
+
+        def change(values: Lanes) -> Lanes:
+            for step in steps:
+                values = conversion(*step)(values)
+            return values
+
+        return _over_values(element(case, "src"), element(case, "dst"), change)
 
     return Conversion(make, choose=choose)
 

@@ -12,6 +12,7 @@ from pto.core.constants import MX_BLOCK_SIZE
 from pto.core.convert import Round
 from pto.core.dtypes import F8E4M3, F32, FLOAT4_E2M1X2, I8, U8, U32, DType, decode
 from pto.core.errors import fail
+from pto.core.layout import BLayout
 from pto.core.primitives import absolute, const, greater_of, select, signbit
 from pto.core.tile import Tile
 from pto.isa.meaning import lanes
@@ -27,6 +28,27 @@ from pto.isa.rules.rule import Case
 def _per_row(x: Mover, tile: Tile, i: Lanes) -> Lanes:
     """Column 0 of a tile of scales; missing rows repeat the last one (TQuant.hpp of cpu)."""
     return x.read(tile, x.least(i, tile.get_valid()[0] - 1), 0)
+
+
+def _per_word(x: Mover, tile: Tile, i: Lanes) -> Lanes:
+    """Word i of the memory of a tile of scales, whatever its region is (TQuant.hpp of a5)."""
+    rows, cols = tile.type.shape
+    if tile.type.layout.blayout is BLayout.COL_MAJOR:
+        return x.read(tile, i % rows, i // rows)
+    return x.read(tile, i // cols, i % cols)
+
+
+def _require_words(x: Mover, dst: Tile, *tiles: Tile | None) -> None:
+    rows, cols = dst.get_valid()
+    for tile in tiles:
+        if tile is not None:
+            words = tile.type.rows * tile.type.cols
+            x.require(
+                (rows <= words) | (cols == 0),
+                lambda tile=tile: fail(
+                    "PTO-S041", f"{tile.type} holds fewer scales than dst has rows, {rows}"
+                ),
+            )
 
 
 def _require_rows(x: Mover, dst: Tile, *tiles: Tile | None) -> None:
@@ -46,17 +68,19 @@ def _quantise(case: Case) -> Callable[..., None]:
     """Quantise: rounded after the product, after the sum, and finally to nearest even."""
     kind = U8 if case.word("quant_type") == "INT8_ASYM" else I8
     stored = element(case, "dst").storage
+    by_word = case.profile.row_scales == "words"
+    per_row, require = (_per_word, _require_words) if by_word else (_per_row, _require_rows)
 
     def step(
         x: Mover, src: Tile, scale: Tile, offset: Tile | None, dst: Tile, tmp: Tile | None
     ) -> None:
-        _require_rows(x, dst, scale, offset)
+        require(x, dst, scale, offset)
         x.within(src, *dst.get_valid())
 
         def cell(i: Lanes, j: Lanes) -> Lanes:
-            values = lanes.mul(x.read(src, i, j), _per_row(x, scale, i))
+            values = lanes.mul(x.read(src, i, j), per_row(x, scale, i))
             if offset is not None:
-                values = lanes.add(values, _per_row(x, offset, i))
+                values = lanes.add(values, per_row(x, offset, i))
             return lanes.convert(values, F32, kind, Round.RINT, True).view(stored)
 
         x.each(*dst.get_valid(), cell, dst)

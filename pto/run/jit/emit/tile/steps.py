@@ -62,7 +62,8 @@ def statement(s: OpContext) -> Statement | None:
 class Mapped(NamedTuple):
     """dst = fn(given), element by element, in items of `dtype`. `ones` are the positions in `given`
     of the source that is spread along `axis` (see `_spread`); a position, because one tile may be
-    both sources. `key` is what `fn` depends on beside the attributes of the operation."""
+    both sources. `key` is what `fn` depends on beside the attributes of the operation. `converts`:
+    integers keep the sign of their source, whatever the destination's is."""
 
     fn: Callable[..., Any]
     dst: TileDesc
@@ -71,6 +72,7 @@ class Mapped(NamedTuple):
     ones: tuple[int | None, ...] = (None,)
     axis: Axis | None = None
     key: object = None
+    converts: bool = False
 
 
 def mapped(s: OpContext) -> Mapped:
@@ -101,15 +103,17 @@ def _require_computed(*kinds: DType) -> None:
 def converted(s: OpContext) -> Mapped:
     """The conversion of an element."""
     body: Conversion = s.body
-    pair = src, dst, mode, saturate = body.choose(s.case)
+    pairs = body.choose(s.case)
     source, target = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
 
     def change(a: Symbol) -> Symbol:
-        if src is F32 and dst is F32:
-            return round_integral(a, mode)  # type: ignore[arg-type, return-value]
-        return conversions.convert(a, src, dst, mode, saturate)
+        for src, dst, mode, saturate in pairs:
+            if src is F32 and dst is F32:
+                return round_integral(a, mode)  # type: ignore[arg-type, return-value]
+            a = conversions.convert(a, src, dst, mode, saturate)
+        return a
 
-    return Mapped(change, target, dst, [source], key=pair)
+    return Mapped(change, target, pairs[-1][1], [source], key=pairs, converts=True)
 
 
 def _spread(body: Lane, given: Sequence[Lowered | None], cols: Val) -> tuple[int | None, ...]:
@@ -157,7 +161,8 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
         fits = masked.covers(s, value, height, width)
         if not fits.is_true:  # an empty region needs no element of a source
             s.fault_unless(fits | masked.is_empty(s, rows, cols))
-        sources.append((ref, symbol_type(read_as(ref.dtype, found.dtype))))
+        kind = ref.dtype if found.converts else read_as(ref.dtype, found.dtype)
+        sources.append((ref, symbol_type(kind)))
     strided.require_unboxed(found.dst.type)
     dst, key = tile_access(s, found.dst), masked.key_of(s, found.key)
     step = Step(key, dst, tuple(sources), found.fn, found.dtype)
