@@ -6,23 +6,62 @@ again after one of them has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+import array
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Set
+from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache, partial
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, cast
 
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.lang.call.place import is_own
+from pto.lang.call.place import is_own, is_users
 from pto.lang.call.source import definition_of
 from pto.lang.front.variables import read
+from pto.run.launch.arrays import are_tensors
 from pto.run.launch.call import Calls
 
-_DEEP = 4  # levels of nested containers and objects that are compared
+_DEEP = 100  # levels of nested containers and objects that are compared
 _NONE = object()  # the value of an unbound name
-_PLAIN = (int, str, bytes, type(None), DType)
+_PLAIN = (int, str, bytes, type(None), DType, Enum, range, np.dtype)
+_BYTES = (bytearray, array.array, memoryview)
+_HEAP_TYPE = 1 << 9  # the flag of classes that are made by Python code
 _read: dict[CodeType, tuple[str, ...]] = {}  # globals, by function
+
+
+class Identity:
+    """A key that equals only a key of the same object, which it keeps alive."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+@dataclass(slots=True)
+class _ChangedContainer:
+    """A container that traces change themselves, such as a call log.
+
+    Its content is left out of the key; `version` counts the changes made between traces.
+    """
+
+    value: object  # alive, so that no other object gets its id
+    content: Hashable
+    version: int = 0
+
+
+_Changed = dict[int, _ChangedContainer]
 
 
 class Captured:
@@ -30,116 +69,185 @@ class Captured:
 
     def __init__(self, *functions: Callable[..., object] | None) -> None:
         self._functions = functions
-        self._is_plain = False
-        self._own: set[int] = set()  # containers changed by the functions themselves
-        self._held: dict[int, Hashable] = {}  # other containers, as last seen
-        self._last: tuple[Hashable, ...] | None = None  # the key, where all of it cannot change ..
-        # .. but by other values for names, or for attributes of cells, objects and functions
-        self._names: list[tuple[Mapping[str, object], str, object]] = []
-        self._attributes: list[tuple[object, str, object]] = []
+        self._read: set[str] = set()  # names of attributes that any of the functions may read
+        self._changed: _Changed = {}
+        self._walk = _Walk(self._read, self._changed)  # the last one
+        self._last: tuple[Hashable, ...] | None = None  # the key, if all changes are watched
         self._calls: tuple[object, Calls[Any]] = None, Calls()
 
     def key(self) -> tuple[Hashable, ...]:
         """The key; the identical object as before if nothing can have changed."""
-        if self._last is not None and self._is_same():
+        if self._last is not None and self._walk.is_same():
             return self._last
-        found: list[Hashable] = []
-        seen: set[int] = set()
-        for kept in (self._held, self._names, self._attributes):
-            kept.clear()
-        self._is_plain = True
-        for function in self._functions:
-            self._function(function, found, seen)
-        key = tuple(found)
-        self._last = key if self._is_plain else None
+        self._walk, key = self._walked(self._functions)
+        self._last = key if self._walk.is_watched else None
         return key
 
     def calls(self) -> Calls[Any]:
         """The cached calls for the present key."""
         last, known = self._calls
-        if last is None or last is not self._last or not self._is_same():
+        if last is None or last is not self._last or not self._walk.is_same():
             seen = self.key()
             if seen != last:
                 known = Calls[Any]()
             self._calls = seen, known
         return known
 
-    def _is_same(self) -> bool:
+    def of(self, constant: object) -> Hashable:
+        """The key of an argument that is a constant; TypeError if it is not hashable."""
+        if isinstance(constant, _PLAIN):
+            return type(constant), constant
+        hash(constant)
+        if self._last is None:
+            self.key()  # which attributes are read
+        return self._walked([constant])[1]
+
+    def leave_out_changed(self) -> None:
+        """After a trace: leave the contents of containers that it changed out of the key."""
+        before = self._walk.contents
+        self._walk, _ = self._walked(self._functions, after_trace=True)
+        for number, (value, content) in self._walk.contents.items():
+            if number in before and number not in self._changed and before[number][1] != content:
+                self._changed[number] = _ChangedContainer(value, content)
+        self._last = None
+
+    def _walked(
+        self, values: Iterable[object], *, after_trace: bool = False
+    ) -> tuple[_Walk, tuple[Hashable, ...]]:
+        while True:
+            known = len(self._read)
+            walk, key = _Walk(self._read, self._changed, after_trace), list[Hashable]()
+            for value in values:
+                walk.visit(value, key, 0)
+            if len(self._read) == known:  # else an object lacks attributes that a helper reads
+                return walk, tuple(key)
+
+
+class _Walk:
+    """One pass over all values that functions can read."""
+
+    def __init__(self, read: set[str], changed: _Changed, after_trace: bool = False) -> None:
+        self.contents: dict[int, tuple[object, Hashable]] = {}  # of containers
+        self.is_watched = True  # changes of the key are changes of these names and attributes
+        self._names: list[tuple[Mapping[str, object], str, object]] = []
+        self._attributes: list[tuple[object, str, object]] = []
+        self._read = read
+        self._changed = changed
+        self._after_trace = after_trace
+        self._seen: dict[int, tuple[int, object]] = {}  # by id; the objects stay alive
+
+    def is_same(self) -> bool:
+        """True if no watched name or attribute has changed."""
         for around, name, value in self._names:
             if around.get(name, _NONE) is not value:
                 return False
         for owner, name, value in self._attributes:  # noqa: SIM110, a launch waits for this
-            if getattr(owner, name) is not value:
+            if getattr(owner, name, _NONE) is not value:
                 return False
         return True
 
-    def leave_out_changed(self) -> None:
-        """After a trace: exclude containers that the trace itself changed, such as a call log."""
-        before = dict(self._held)
-        self.key()
-        self._own |= {n for n, held in self._held.items() if before.get(n, held) != held}
+    def visit(self, value: object, key: list[Hashable], depth: int) -> None:
+        """Append the key of a value."""
+        if isinstance(value, _PLAIN):
+            key.append((type(value), value))
+        elif isinstance(value, float | complex):
+            key.append(repr(value))  # -0.0 equals 0.0, and NaN not even itself
+        elif id(value) in self._seen:
+            key.append(("again", self._seen[id(value)][0]))
+        else:
+            self._seen[id(value)] = len(self._seen), value
+            self._first_visit(value, key, depth)
 
-    def _function(self, function: object, found: list[Hashable], seen: set[int]) -> None:
-        if id(function) in seen or not isinstance(function, FunctionType):
-            return
-        seen.add(id(function))
+    def _first_visit(self, value: object, key: list[Hashable], depth: int) -> None:
+        if isinstance(value, FunctionType):
+            self._function(value, key, depth)
+        elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+            self.is_watched &= isinstance(value, np.generic)
+            key.append((str(value.dtype), value.shape, value.tobytes()))
+        elif isinstance(value, _BYTES):
+            self.is_watched = False
+            key.append((type(value), bytes(value)))
+        elif are_tensors(type(value)):
+            self.is_watched = False
+            tensor: Any = value
+            key.append((Identity(value), None if tensor.is_inference() else tensor._version))
+        elif depth >= _DEEP:
+            self.is_watched = False
+            key.append(Identity(object()))  # unknown: trace again
+        elif not _is_library(value):
+            self._container(value, key, depth)
+
+    def _function(self, function: FunctionType, key: list[Hashable], depth: int) -> None:
         code, around = function.__code__, function.__globals__
+        key.append(code)
+        if is_own(code.co_filename):
+            return
         self._attributes.append((function, "__code__", code))
         self._attributes.append((function, "__defaults__", function.__defaults__))
-        self._is_plain &= not function.__kwdefaults__
-        found.append(code)
-        names = names_of(code)
+        self.is_watched &= not function.__kwdefaults__
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._value(default, names, found, seen, 0)
-        for name in _globals(code, function.__globals__):
-            self._names.append((around, name, around.get(name, _NONE)))
-            if name in around:
-                found.append(name)
-                self._value(around[name], names, found, seen, 0)
+            self.visit(default, key, depth)
+        if is_users(code.co_filename):
+            self._read.update(names_of(code))
+            for name in _globals(code, around):
+                self._names.append((around, name, around.get(name, _NONE)))
+                if name in around:
+                    key.append(name)
+                    self.visit(around[name], key, depth)
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
                 self._attributes.append((cell, "cell_contents", content))
             except ValueError:  # not bound yet
-                content, self._is_plain = None, False
-            self._value(content, names, found, seen, 0)
+                content, self.is_watched = None, False
+            self.visit(content, key, depth)
 
-    def _value(
-        self,
-        value: object,
-        names: tuple[str, ...],
-        found: list[Hashable],
-        seen: set[int],
-        depth: int,
-    ) -> None:
-        if isinstance(value, _PLAIN):
-            found.append((type(value), value))
-        elif isinstance(value, float | complex):
-            found.append(repr(value))  # -0.0 equals 0.0, and NaN not even itself
-        elif isinstance(value, FunctionType):
-            if not is_own(value.__code__.co_filename):
-                self._function(value, found, seen)
-        elif isinstance(value, np.ndarray | np.generic):
-            self._is_plain &= isinstance(value, np.generic)
-            found.append((str(value.dtype), value.shape, value.tobytes()))
-        elif depth < _DEEP and id(value) not in self._own and not _is_library(value):
-            self._is_plain &= self._is_watched(value, names)
-            inner: list[Hashable] = [type(value)]
-            for each in _parts(value, names):
-                self._value(each, names, inner, seen, depth + 1)
-            found.append(tuple(inner))
-            self._held[id(value)] = found[-1]
+    def _container(self, value: object, key: list[Hashable], depth: int) -> None:
+        inner: list[Hashable] = [type(value)]
+        parts = _parts(value)
+        if parts is None:
+            parts = self._attributes_of(value, inner)
+        else:
+            self.is_watched &= isinstance(value, tuple | frozenset | MethodType)
+        for part in parts:
+            self.visit(part, inner, depth + 1)
+        content = tuple(inner)
+        self.contents[id(value)] = value, content
+        changed = self._changed.get(id(value))
+        if changed is None:
+            key.append(content)
+            return
+        if changed.content != content:
+            changed.content = content
+            changed.version += not self._after_trace
+        key.append((Identity(value), changed.version))
 
-    def _is_watched(self, value: object, names: tuple[str, ...]) -> bool:
-        """True if every change of the relevant parts of `value` is detected cheaply."""
-        if isinstance(value, dict | list | set | partial):
-            return False
-        attributes = getattr(value, "__dict__", None)
-        if attributes is not None and not isinstance(value, tuple | frozenset):
-            self._names += [(attributes, name, attributes.get(name, _NONE)) for name in names]
-            if isinstance(attributes, dict):  # that of a class is never another one
-                self._attributes.append((value, "__dict__", attributes))
-        return True
+    def _attributes_of(self, value: object, key: list[Hashable]) -> list[object]:
+        """The attributes of an object, and of its classes, that the functions may read."""
+        is_class = isinstance(value, type)
+        own: dict[str, object] = {} if is_class else getattr(value, "__dict__", {})
+        kinds = [
+            kind for kind in (value if is_class else type(value)).__mro__ if is_users_class(kind)
+        ]
+        if not own and not (kinds and not is_class):
+            key.append(value if _is_hashable(value) else Identity(value))
+        if own:
+            self._attributes.append((value, "__dict__", own))  # it may be replaced
+        parts: list[object] = []
+        special = (n for kind in kinds for n, v in vars(kind).items() if _is_called(n, v))
+        for name in sorted(self._read.union(special)):
+            around = [own, *map(vars, kinds)]
+            places = [place for place in around if name in place]
+            if not places:
+                continue
+            key.append(name)
+            self._names += [(place, name, place.get(name, _NONE)) for place in around]
+            if any(isinstance(place[name], MemberDescriptorType) for place in places):
+                self._attributes.append((value, name, getattr(value, name, _NONE)))
+                parts.append(getattr(value, name, None))
+            else:
+                parts += [place[name] for place in places]
+        return parts
 
 
 @lru_cache(maxsize=1024)
@@ -160,20 +268,54 @@ def _globals(code: CodeType, around: dict[str, object]) -> tuple[str, ...]:
     return found
 
 
-def _parts(value: object, names: tuple[str, ...]) -> Iterator[object]:
-    """The items of a container; for other objects the attributes that the code may read."""
-    if isinstance(value, dict):
-        for key, each in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from (key, each)
-    elif isinstance(value, list | tuple):
-        yield from value
-    elif isinstance(value, set | frozenset):
-        yield from sorted(value, key=repr)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(value, partial):
-        yield from (value.func, value.args, value.keywords)  # pyright: ignore[reportUnknownMemberType]
-    else:
-        slots = getattr(value, "__dict__", {})
-        yield from (slots[name] for name in names if name in slots)
+def _parts(value: object) -> Collection[object] | None:
+    """The items of a container or wrapper; None for any other object."""
+    if is_users_class(type(value)) and not isinstance(value, dict | list | tuple | set | frozenset):
+        return None
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return [part for pair in pairs for part in pair]
+    if isinstance(value, list | tuple | deque):
+        return cast("Collection[object]", value)
+    if isinstance(value, Set):
+        return sorted(cast("Set[object]", value), key=repr)
+    if isinstance(value, np.ndarray):  # of objects
+        return cast("list[object]", value.ravel().tolist())
+    found = next((names for kind, names in _WRAPPERS if isinstance(value, kind)), None)
+    if found is None and callable(value) and hasattr(value, "__wrapped__"):
+        found = ("__wrapped__",)
+    return None if found is None else [getattr(value, name) for name in found]
+
+
+# Objects that hold others, and where.
+_WRAPPERS: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (partial, ("func", "args", "keywords")),
+    (MethodType, ("__func__", "__self__")),
+    (staticmethod, ("__func__",)),
+    (classmethod, ("__func__",)),
+    (property, ("fget",)),
+    (functools.cached_property, ("func",)),
+    (slice, ("start", "stop", "step")),
+)
+
+
+def is_users_class(kind: type) -> bool:
+    """True for a class of the user's files."""
+    if not kind.__flags__ & _HEAP_TYPE:
+        return False
+    name = kind.__module__  # of a class in a text without a name: builtins
+    if name in sys.builtin_module_names and name != "builtins":
+        return False
+    return is_users(getattr(sys.modules.get(name), "__file__", None) or "")
+
+
+def _is_called(name: str, value: object) -> bool:
+    """True for methods that syntax calls, such as `__getitem__`."""
+    return name.startswith("__") and isinstance(value, FunctionType | staticmethod | classmethod)
+
+
+def _is_hashable(value: object) -> bool:
+    return getattr(type(value), "__hash__", None) is not None
 
 
 def _is_library(value: object) -> bool:

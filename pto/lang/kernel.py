@@ -23,7 +23,7 @@ from pto.ir.text.printer import print_module
 from pto.lang.bound import Bound
 from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
-from pto.lang.parameter import Parameter, exact, parameters_of, require_function, shaped, unhashable
+from pto.lang.parameter import Parameter, parameters_of, require_function, shaped, unhashable
 from pto.lang.tracing import Shape, Specialised, TracedFunction, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
@@ -146,7 +146,7 @@ class Kernel(Generic[P]):
                 named |= {"blocks": blocks, "engine": engine, "timeout": timeout}
                 return self(*args, progress=seen, coverage=coverage, **named)
         values = self.values(args, named)
-        fixed = [exact(values[n]) for n in self._constants] if self._constants else ()
+        fixed = self._fixed(values) if self._constants else ()
         calls, key = self._captured.calls(), (engine, *switches(), *kind_of(blocks, values), *fixed)
         try:
             like = None if progress or coverage else calls.get(key)
@@ -370,6 +370,13 @@ class Kernel(Generic[P]):
 
     # ---- specialisation
 
+    def _fixed(self, values: Sequence[object]) -> tuple[Hashable, ...]:
+        """The keys of constants."""
+        try:
+            return tuple(self._captured.of(values[n]) for n in self._constants)
+        except TypeError:
+            raise unhashable(self.name, self.parameters, values) from None
+
     def values(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments, one value per parameter."""
         if not named and len(args) == len(self.parameters):
@@ -390,7 +397,6 @@ class Kernel(Generic[P]):
         """The program for these values, the memory of the arrays, and the program's arguments."""
         arrays: list[Borrowed] = []
         shapes: list[tuple[tuple[int, ...], DType]] = []
-        key: list[Hashable] = []
         given: list[object] = []
         parameters = self.parameters
         for param, value in zip(parameters, values, strict=True):
@@ -401,23 +407,15 @@ class Kernel(Generic[P]):
                 given.append(array.array)
             elif param.kind == "scalar":
                 given.append(value)
-                key.append(None)
-            else:
-                key.append((type(value), exact(value)))
         named, sizes = sizes_of(self.name, parameters, shapes)
-        made = self._find((*key, *named), values, named)
+        made = self._find(values, named)
         self._last = made
         return made, arrays, [*given, *made.numbers(self.name, sizes, blocks)]
 
-    def _find(
-        self, constants: tuple[Hashable, ...], values: list[object], shapes: list[Shape]
-    ) -> Specialised:
+    def _find(self, values: list[object], shapes: list[Shape]) -> Specialised:
         debug = self.debug and wants_debugging()
-        key = (*constants, debug)
-        try:
-            found = self._cache.get((key, self._captured.key()))
-        except TypeError:
-            raise unhashable(self.name, self.parameters, values) from None
+        key = self._captured.key(), self._fixed(values), *shapes, debug
+        found = self._cache.get(key)
         if found is None:
             sources = [TracedFunction(self.function, self.name, self.kind)]
             if self.peer is not None:
@@ -427,7 +425,8 @@ class Kernel(Generic[P]):
             tracing = Tracing(self.profile, debug, sources, self.parameters, fixed, shapes)
             found = tracing.program()
             self._captured.leave_out_changed()
-            self._cache[key, self._captured.key()] = found
+            key = self._captured.key(), self._fixed(values), *shapes, debug
+            self._cache[key] = found
         return found
 
 

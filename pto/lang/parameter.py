@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
 
@@ -97,17 +97,9 @@ def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
     return sizes or None
 
 
-def exact(constant: object) -> object:
-    """A cache key for a constant. Floats are compared by digits, because -0.0 equals 0.0 and NaN
-    differs from itself; items of tuples also by type, because 1 equals 1.0."""
-    if isinstance(constant, float | complex | np.inexact):
-        return repr(constant)
-    if isinstance(constant, tuple):
-        return tuple((type(each), exact(each)) for each in constant)  # pyright: ignore[reportUnknownVariableType]
-    return constant
-
-
-def unhashable(kernel: str, parameters: list[Parameter], values: list[object]) -> KernelError:
+def unhashable(
+    kernel: str, parameters: list[Parameter], values: Sequence[object]
+) -> KernelError:
     """The error for an unhashable constant, usually an array with a missing annotation."""
     given = zip(parameters, values, strict=True)
     constants = ((p.name, v) for p, v in given if p.kind == "constant")

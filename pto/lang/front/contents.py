@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import array
 import operator
-import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum, EnumMeta
@@ -21,7 +20,7 @@ import numpy as np
 
 from pto.lang.call.place import is_users, mistake
 from pto.lang.call.session import ValueHandle
-from pto.lang.captured import names_of
+from pto.lang.captured import is_users_class, names_of
 from pto.lang.trace import Trace
 
 _LIBRARIES = ("pto", "numpy", "builtins", "types", "typing", "enum", "abc")
@@ -42,7 +41,7 @@ class ContainerState(NamedTuple):
 def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> list[ContainerState]:
     """The containers that functions can reach through their variables."""
     found: list[ContainerState] = []
-    seen: set[int] = set()
+    seen: dict[int, object] = {}  # by id; methods and arguments would not stay alive
     todo: list[tuple[str, object]] = [
         each for block in blocks if isinstance(block, FunctionType) for each in _variables(block)
     ]
@@ -50,7 +49,7 @@ def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> li
         name, value = todo.pop()
         if isinstance(value, _ATOMS) or id(value) in seen:
             continue
-        seen.add(id(value))
+        seen[id(value)] = value
         held = _held(name, value, trace)
         if held is not None:
             found.append(held)
@@ -156,5 +155,4 @@ def _attributes(value: object) -> list[object]:
 
 def _is_users(value: object) -> bool:
     """True for a class of the user's files, and an object of one."""
-    module = sys.modules.get((value if isinstance(value, type) else type(value)).__module__)
-    return is_users(getattr(module, "__file__", None) or "")
+    return is_users_class(value if isinstance(value, type) else type(value))
