@@ -97,9 +97,7 @@ def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
     return sizes or None
 
 
-def unhashable(
-    kernel: str, parameters: list[Parameter], values: Sequence[object]
-) -> KernelError:
+def unhashable(kernel: str, parameters: list[Parameter], values: Sequence[object]) -> KernelError:
     """The error for an unhashable constant, usually an array with a missing annotation."""
     given = zip(parameters, values, strict=True)
     constants = ((p.name, v) for p, v in given if p.kind == "constant")

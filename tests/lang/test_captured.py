@@ -300,3 +300,31 @@ def test_constants_of_other_types_and_signs_are_others():
         pto.store(y, pto.load(x, 16, 64) * float(np.copysign(1.0, n[0])))
 
     assert [result(sign, (n,)) for n in (0.0, -0.0)] == [1.0, -1.0]
+
+
+class Tensor:
+    """What torch's tensors have in common with this: a version that changes in place."""
+
+    data_ptr = element_size = is_contiguous = numel = None
+
+    def __init__(self) -> None:
+        self.value, self._version = 2.0, 0
+
+    def is_inference(self) -> bool:
+        return False
+
+    def fill(self, value: float) -> None:
+        self.value, self._version = value, self._version + 1
+
+
+def test_a_kernel_sees_the_change_of_a_tensor():
+    weights = Tensor()
+    take = getattr(Tensor, "__getattribute__")  # noqa: B009, hidden from the names of the kernel
+
+    @pto.kernel
+    def scale(x: F32, y: F32):
+        pto.store(y, pto.load(x, 16, 64) * take(weights, "value"))
+
+    assert [result(scale) for _ in range(2)] == [2.0] * 2
+    weights.fill(3.0)
+    assert result(scale) == 3.0

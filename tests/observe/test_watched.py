@@ -12,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pto.core.memory import Memory, Space
+from pto.ir.text.parser import parse
 from pto.observe.memory import shadow as shadows
 from pto.observe.memory.granules import cells_of
 from pto.observe.memory.shadow import Shadow
+from pto.observe.storage.roots import Roots
+from pto.observe.storage.tiles import TileTap
 from pto.run.watch.memory import Recorder, WatchedMemory
+from pto.run.watch.outline import DryRun
+from pto.target.profile import profile as find_profile
+from tests.machine import new_core
 
 SIZE = 1024
 
@@ -189,3 +195,23 @@ def test_shadows_agree_with_a_byte_by_byte_model(kept: int, accesses: list[Any])
             assert all({c.first, c.last - 1} <= bytes_ for c in found)
             for other in waited:
                 clock[other] = now[other]
+
+
+def test_a_core_begins_with_an_empty_data_cache_though_its_id_was_used_before():
+    tap, core = DryRun(), new_core()
+    tap.begin(core)
+    line = (0, 0)
+    assert [tap._cached(core, line) for _ in range(2)] == [False, True]
+    tap.begin(core)  # as a core at the same address
+    assert not tap._cached(core, line)
+
+
+def test_a_core_begins_without_the_tiles_of_a_core_that_had_its_id():
+    text = "func.func @f() { %t = pto.alloc_tile : !pto.tile_buf<vec, 1x8xf32> return }"
+    module = parse(text)
+    tap, core = TileTap(Roots(module.functions()), find_profile("a5")), new_core()
+    tap._popped[id(core)] = [0]
+    for table in (tap._slots, tap._freed, tap._wrote):
+        table[id(core), 0] = None  # pyright: ignore[reportArgumentType]
+    tap.begin(core)
+    assert not (tap._popped or tap._slots or tap._freed or tap._wrote)

@@ -108,6 +108,14 @@ class TileTap(Hook):
     def findings(self) -> list[Diagnostic]:
         return list(self._found.values())
 
+    def begin(self, core: Core) -> None:
+        """Forget what is known of an earlier core that had the id of this one."""
+        super().begin(core)
+        self._popped.pop(id(core), None)
+        for root in range(len(self._roots.all)):
+            for table in (self._slots, self._freed, self._wrote):
+                table.pop((id(core), root), None)
+
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         made = [(compiler.slot(v), self._roots.of(v)) for v in op.results if self._roots.of(v)]
         plan = [

@@ -77,6 +77,11 @@ class DryRun(Hook):
         self._counts: Counter[str] = Counter()
         self._lines: dict[int, dict[tuple[int, int], bool]] = {}  # of the data caches, by core
 
+    def begin(self, core: Core) -> None:
+        """Start a core with an empty data cache: an earlier core may have had its id."""
+        self._lines.pop(id(core), None)
+        super().begin(core)
+
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         row = op.row
         case = Case(op, compiler.profile)
