@@ -9,13 +9,15 @@ from __future__ import annotations
 import array
 import functools
 import sys
-from collections import deque
+from collections import UserList, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Set
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from pto.run.launch.call import Calls
 _DEEP = 100  # levels of nested containers and objects that are compared
 _NONE = object()  # the value of an unbound name
 _PLAIN = (int, str, bytes, type(None), DType, Enum, range, np.dtype)
+_NUMBERS = (int, float, complex, str, bytes)
 _BYTES = (bytearray, array.array, memoryview)
 _HEAP_TYPE = 1 << 9  # the flag of classes that are made by Python code
 _read: dict[CodeType, tuple[str, ...]] = {}  # globals, by function
@@ -95,8 +98,10 @@ class Captured:
 
     def of(self, constant: object) -> Hashable:
         """The key of an argument that is a constant; TypeError if it is not hashable."""
-        if isinstance(constant, _PLAIN):
+        if _is_plain(constant):
             return type(constant), constant
+        if type(constant) is float:
+            return repr(constant)
         hash(constant)
         if self._last is None:
             self.key()  # which attributes are read
@@ -148,9 +153,9 @@ class _Walk:
 
     def visit(self, value: object, key: list[Hashable], depth: int) -> None:
         """Append the key of a value."""
-        if isinstance(value, _PLAIN):
+        if _is_plain(value):
             key.append((type(value), value))
-        elif isinstance(value, float | complex):
+        elif isinstance(value, float | complex) and not is_users_class(type(value)):
             key.append(repr(value))  # -0.0 equals 0.0, and NaN not even itself
         elif id(value) in self._seen:
             key.append(("again", self._seen[id(value)][0]))
@@ -170,7 +175,9 @@ class _Walk:
         elif are_tensors(type(value)):
             self.is_watched = False
             tensor: Any = value
-            key.append((Identity(value), None if tensor.is_inference() else tensor._version))
+            # a tensor of inference mode counts no versions
+            seen = repr(tensor.tolist()) if tensor.is_inference() else tensor._version
+            key.append((Identity(value), seen))
         elif depth >= _DEEP:
             self.is_watched = False
             key.append(Identity(object()))  # unknown: trace again
@@ -184,6 +191,9 @@ class _Walk:
             return
         self._attributes.append((function, "__code__", code))
         self._attributes.append((function, "__defaults__", function.__defaults__))
+        if function.__dict__:
+            for part in self._attributes_of(function, key):
+                self.visit(part, key, depth + 1)
         self.is_watched &= not function.__kwdefaults__
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.visit(default, key, depth)
@@ -209,6 +219,8 @@ class _Walk:
             parts = self._attributes_of(value, inner)
         else:
             self.is_watched &= isinstance(value, tuple | frozenset | MethodType)
+            if getattr(value, "__dict__", None):
+                parts = [*parts, *self._attributes_of(value, inner)]
         for part in parts:
             self.visit(part, inner, depth + 1)
         content = tuple(inner)
@@ -226,10 +238,15 @@ class _Walk:
         """The attributes of an object, and of its classes, that the functions may read."""
         is_class = isinstance(value, type)
         own: dict[str, object] = {} if is_class else getattr(value, "__dict__", {})
-        kinds = [
-            kind for kind in (value if is_class else type(value)).__mro__ if is_users_class(kind)
-        ]
-        if not own and not (kinds and not is_class):
+        bases: tuple[type, ...] = type(value).__mro__
+        if isinstance(value, type):
+            bases = (*value.__mro__, *bases)
+        kinds = [kind for kind in bases if is_users_class(kind)]
+        if isinstance(value, Enum):
+            key.append(Identity(value))
+        elif isinstance(value, _NUMBERS):
+            key.append((type(value), repr(value)))
+        elif not own and not (kinds and not is_class):
             key.append(value if _is_hashable(value) else Identity(value))
         if own:
             self._attributes.append((value, "__dict__", own))  # it may be replaced
@@ -279,6 +296,10 @@ def _parts(value: object) -> Collection[object] | None:
         return cast("Collection[object]", value)
     if isinstance(value, Set):
         return sorted(cast("Set[object]", value), key=repr)
+    if isinstance(value, ContextVar):
+        return [cast("ContextVar[object]", value).get(None)]
+    if isinstance(value, ref):
+        return [cast("ref[object]", value)()]
     if isinstance(value, np.ndarray):  # of objects
         return cast("list[object]", value.ravel().tolist())
     found = next((names for kind, names in _WRAPPERS if isinstance(value, kind)), None)
@@ -295,6 +316,7 @@ _WRAPPERS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (classmethod, ("__func__",)),
     (property, ("fget",)),
     (functools.cached_property, ("func",)),
+    (UserList, ("data",)),
     (slice, ("start", "stop", "step")),
 )
 
@@ -312,6 +334,11 @@ def is_users_class(kind: type) -> bool:
 def _is_called(name: str, value: object) -> bool:
     """True for methods that syntax calls, such as `__getitem__`."""
     return name.startswith("__") and isinstance(value, FunctionType | staticmethod | classmethod)
+
+
+def _is_plain(value: object) -> bool:
+    """True for a number, text, .. that has no attributes and methods of the user's."""
+    return isinstance(value, _PLAIN) and not is_users_class(type(value))
 
 
 def _is_hashable(value: object) -> bool:

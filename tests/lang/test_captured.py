@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections import deque
+import weakref
+from collections import UserList, deque
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -26,6 +29,10 @@ def result(kernel: Any, *constants: object) -> float:
     return float(y[0, 0])
 
 
+def set_global(name: str, value: object) -> None:
+    globals()[name] = value
+
+
 LOG: list[Any] = [2.0]
 
 
@@ -37,15 +44,13 @@ def logged(x: F32, y: F32):
 
 
 def test_a_list_that_the_trace_changes_is_read_anew_when_it_is_replaced():
-    global LOG
     for n in range(200):
-        LOG = [3.0 + n]
+        set_global("LOG", [3.0 + n])
         assert result(logged) == 3.0 + n
 
 
 def test_a_list_that_the_trace_changes_is_read_anew_when_an_item_is_set():
-    global LOG
-    LOG = [1.0]
+    set_global("LOG", [1.0])
     for n in range(5):
         LOG[0] = 7.0 + n
         assert result(logged) == 7.0 + n
@@ -57,8 +62,7 @@ def test_a_list_that_the_trace_changes_is_read_anew_when_an_item_is_set():
 
 
 def test_a_log_does_not_cause_a_trace_for_each_call():
-    global LOG
-    LOG = [1.0]
+    set_global("LOG", [1.0])
     for _ in range(4):
         result(logged)
         logged(X[:8], np.zeros_like(X[:8]))
@@ -103,6 +107,45 @@ class Slots:
     factor: float
 
 
+class Table(dict[str, float]):
+    factor = 2.0
+
+
+class Steps(tuple[float, ...]):
+    factor = 2.0
+
+
+class Size(int):
+    factor = 2.0
+
+
+class Mode(Enum):
+    ONE = 1
+
+    def factor_of(self) -> float:
+        return SCALE
+
+
+class Computed(type):
+    hidden: float
+
+    @property
+    def factor(cls) -> float:
+        return cls.hidden
+
+
+class OfMeta(metaclass=Computed):
+    hidden = 2.0
+
+
+def with_factor(factor: float) -> Callable[[], None]:
+    def function() -> None:
+        pass
+
+    function.factor = factor  # pyright: ignore[reportFunctionMemberAccess]
+    return function
+
+
 SCALE = 2.0
 
 
@@ -122,10 +165,6 @@ def bottom(value: Any) -> float:
     while isinstance(value, list):
         value = value[0]
     return value
-
-
-def set_global(name: str, value: object) -> None:
-    globals()[name] = value
 
 
 HELD: Any = None
@@ -227,6 +266,45 @@ CHANGES: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[Any], A
         lambda: HELD[0],
         lambda held: held.__setitem__(0, 3.0),
     ),
+    "attribute of a function": (
+        lambda: with_factor(2.0),
+        lambda: HELD.factor,
+        lambda held: setattr(held, "factor", 3.0),
+    ),
+    **{
+        f"attribute of a {type(made).__name__}": (
+            lambda made=made: made,
+            lambda: HELD.factor,
+            lambda held: setattr(held, "factor", 3.0),
+        )
+        for made in (Table(), Steps(), Size(4), functools.partial(factor_of, held=0))
+        if setattr(made, "factor", 2.0) is None
+    },
+    "global of a method of an enumeration": (
+        lambda: Mode.ONE,
+        lambda: HELD.factor_of(),
+        lambda _: set_global("SCALE", 3.0),
+    ),
+    "attribute of a metaclass": (
+        lambda: OfMeta,
+        lambda: HELD.factor,
+        lambda held: setattr(held, "hidden", 3.0),
+    ),
+    "context variable": (
+        lambda: ContextVar("factor", default=2.0),
+        lambda: HELD.get(),
+        lambda held: held.set(3.0),
+    ),
+    "weak reference": (
+        lambda: weakref.ref(OfMeta),
+        lambda: HELD().factor,
+        lambda held: setattr(held(), "hidden", 3.0),
+    ),
+    "list of a library": (
+        lambda: UserList([2.0]),
+        lambda: HELD[0],
+        lambda held: held.__setitem__(0, 3.0),
+    ),
     "fraction": (
         lambda: Fraction(2),
         lambda: float(HELD),
@@ -244,7 +322,7 @@ CHANGES: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[Any], A
 def test_a_kernel_sees_the_change_of(what: str):
     make, read, change = CHANGES[what]
     set_global("SCALE", 2.0)
-    Config.factor = 2.0
+    Config.factor = OfMeta.hidden = 2.0
 
     @pto.kernel
     def scale(x: F32, y: F32):
@@ -252,7 +330,7 @@ def test_a_kernel_sees_the_change_of(what: str):
 
     set_global("HELD", make())
     assert [result(scale) for _ in range(3)] == [2.0] * 3
-    assert len(scale._cache) == (3 if what.startswith("very") else 1)
+    assert len(vars(scale)["_cache"]) == (3 if what.startswith("very") else 1)
     change(HELD)
     assert result(scale) == 3.0
 
@@ -283,7 +361,7 @@ def test_a_constant_argument_is_read_anew_after_a_change(constant: Any, read: An
         pto.store(y, pto.load(x, 16, 64) * read(config))
 
     assert [result(scale, constant) for _ in range(3)] == [2.0] * 3
-    assert len(scale._cache) == 1
+    assert len(vars(scale)["_cache"]) == 1
     change(constant)
     assert result(scale, constant) == 3.0
 
@@ -303,28 +381,40 @@ def test_constants_of_other_types_and_signs_are_others():
 
 
 class Tensor:
-    """What torch's tensors have in common with this: a version that changes in place."""
+    """What torch's tensors have in common with this: a version that changes in place, which
+    tensors of inference mode do not have."""
 
     data_ptr = element_size = is_contiguous = numel = None
 
-    def __init__(self) -> None:
-        self.value, self._version = 2.0, 0
+    def __init__(self, *, inference: bool = False) -> None:
+        self._value, self._changes, self._inference = 2.0, 0, inference
 
     def is_inference(self) -> bool:
-        return False
+        return self._inference
+
+    @property
+    def _version(self) -> int:
+        if self._inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._changes
+
+    def tolist(self) -> list[float]:
+        return [self._value]
 
     def fill(self, value: float) -> None:
-        self.value, self._version = value, self._version + 1
+        self._value, self._changes = value, self._changes + 1
 
 
-def test_a_kernel_sees_the_change_of_a_tensor():
-    weights = Tensor()
+@pytest.mark.parametrize("inference", [False, True])
+def test_a_kernel_sees_the_change_of_a_tensor(inference: bool):
+    weights = Tensor(inference=inference)
     take = getattr(Tensor, "__getattribute__")  # noqa: B009, hidden from the names of the kernel
 
     @pto.kernel
     def scale(x: F32, y: F32):
-        pto.store(y, pto.load(x, 16, 64) * take(weights, "value"))
+        pto.store(y, pto.load(x, 16, 64) * take(weights, "_value"))
 
     assert [result(scale) for _ in range(2)] == [2.0] * 2
+    assert len(vars(scale)["_cache"]) == 1
     weights.fill(3.0)
     assert result(scale) == 3.0
