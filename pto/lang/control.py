@@ -13,6 +13,7 @@ front end (`lang/front`) rewrites Python statements:
 from __future__ import annotations
 
 import builtins
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from pto.isa.scalar.scope import SECTIONS, VECSCOPE
 from pto.isa.scalar.structure import FOR, IF, YIELD
 from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, GET_SUBBLOCK_NUM
 from pto.lang.call.bindings import Bindings
-from pto.lang.call.place import KernelError, assigned_names, here, mistake, user_frame
+from pto.lang.call.place import KernelError, assigned_names, here, is_loop, mistake, user_frame
 from pto.lang.call.rewritten import DONE, why_not
 from pto.lang.call.session import ValueHandle, current
 from pto.lang.trace import Trace
@@ -161,23 +162,29 @@ class Range:
 
     def __iter__(self) -> Iterator[Scalar[object]]:
         """Iterate in a `for` statement that is not rewritten: the body is traced once."""
-        frame = user_frame()
-        if frame is not None and frame.f_code in DONE:
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        if frame.f_code in DONE or not is_loop(frame):
             self._refuse()
         return self._traced_once()
 
     def _refuse(self, *given: object) -> NoReturn:
+        frame = user_frame()
+        why = None if frame is None else why_not(frame.f_code)
+        reason = (
+            "" if why is None else f", and `{frame.f_code.co_name}` runs as it is, because {why}"
+        )
         raise mistake(
             "PTO-U224",
-            "pto.range is a loop of the program; its numbers are known only at run time",
-            help="write `for i in pto.range(n):`; Python's range counts in comprehensions,"
-            " enumerate(), zip() and reversed()",
+            f"pto.range is a loop of the program; its numbers are known only at run time{reason}",
+            help="write `for i in pto.range(n):`, also in a generator that a `for` statement of the"
+            " kernel iterates over; Python's range counts in comprehensions, enumerate(), zip() and"
+            " reversed()",
         )
 
     __len__ = __contains__ = __getitem__ = __reversed__ = _refuse
 
     def _traced_once(self) -> Iterator[Scalar[object]]:
-        bound, done = Bindings(), False
+        bound, done = Bindings(self.trace), False
         with self.body() as counter:
             try:
                 yield counter

@@ -48,12 +48,12 @@ class Trace(TileRegions):
         self.hints: list[tuple[Value, Value]] = []  # buffers of a variable before and after
         self.unbound: dict[str, str] = {}  # variables without a value -> reason
         self.advanced: dict[int, int] = {}  # how often the kernel took from an iterator, by id
-        self.grown: list[str] = []  # containers that got values of a block, which end with it
         self.is_open = True
         self.debug = debug
         self.speaks = False  # it prints
         self.limits: dict[str, int] = {}  # upper bounds of named sizes, from tile shapes
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
+        self.outer: tuple[Any, ...] = ()  # bodies of loops over the generators being run
         self._grid: list[Value] = []
         self.masks: dict[int, tuple[Value, ...]] = {}  # all-true ones, by bits
         self._known: dict[Hashable, Any] = {}  # what `once` has computed

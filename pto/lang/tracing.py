@@ -132,7 +132,7 @@ class Tracing:
             except RecursionError as error:
                 raise endless(name, error) from None
             except Exception as error:
-                found = misused(error, trace.unbound, trace.grown)
+                found = misused(error, trace.unbound)
                 if found is None:
                     raise
                 raise found from found.__cause__

@@ -5,7 +5,7 @@ elements, one below the other in x, that store tiles to y. The reference beside 
 NumPy or plain arithmetic on n and x.
 """
 
-# ruff: noqa: SIM108  (statements are what is tested)
+# ruff: noqa: SIM108, UP028  (statements are what is tested)
 from __future__ import annotations
 
 import contextlib
@@ -616,6 +616,183 @@ def functions_and_contexts_of_python(y: I32, n: Number) -> None:
     put(y, 4, n + next(it))
 
 
+# ---- generators
+
+
+def steps(n: Any) -> Any:
+    for i in pto.range(n):
+        yield i
+
+
+class Blocks:
+    """An iterable whose class yields, with methods that do."""
+
+    def __init__(self, n: Any) -> None:
+        self.n = n
+
+    def __iter__(self) -> Any:
+        yield from self.pairs(self.n)
+
+    @staticmethod
+    def pairs(n: Any) -> Any:
+        for i in pto.range(n):
+            for j in range(2):
+                yield i, j
+
+
+def halves(n: Any, depth: int) -> Any:
+    """The leaves of a tree; it calls itself as often as Python knows."""
+    if depth == 0:
+        yield n
+        return
+    for i in pto.range(2):
+        yield from halves(2 * n + i, depth - 1)
+
+
+@number(lambda n: [n, n * (n - 1) // 2, 2 * n, n * (n - 1) + n])
+def loops_over_generators(y: I32, n: Number) -> None:
+    count = total = inner = 0
+    for i in steps(n):
+        count = count + 1
+        total += i
+    for _ in Blocks(n):
+        inner = inner + 1
+    put(y, 0, count)
+    put(y, 1, total)
+    put(y, 2, inner)
+    inner = 0
+    for i, j in Blocks.pairs(n):
+        inner += i + j
+    put(y, 3, inner)
+
+
+@number(lambda n: [sum(8 * n + k for k in range(8)), 8])
+def a_generator_that_calls_itself(y: I32, n: Number) -> None:
+    total = count = 0
+    for leaf in halves(n, 3):
+        total = total + leaf
+        count = count + 1
+    put(y, 0, total)
+    put(y, 1, count)
+
+
+def _left(n: int) -> list[int]:
+    total = 0
+    for i in range(n):
+        if i == 1:
+            continue
+        if i == 3:
+            return [total, 1, 7 if n > 2 else 99]
+        total += 10 + i
+    return [total, 2, 7 if n > 2 else 99]
+
+
+@number(_left)
+def exits_of_a_loop_over_a_generator(y: I32, n: Number) -> None:
+    def first(limit: int) -> Any:
+        for i in steps(n):
+            for j in steps(n):
+                if i * j == limit:
+                    return 7
+        return 99
+
+    total, way = 0, 1
+    for i in steps(n):
+        if i == 1:
+            continue
+        if i == 3:
+            break
+        total += 10 + i
+    else:
+        way = 2
+    put(y, 0, total)
+    put(y, 1, way)
+    put(y, 2, first(2))
+
+
+def _swapped(n: int) -> list[int]:
+    total, step = 0, 1
+    for _ in range(n):
+        total += 1 + (total + step)
+        step += 1
+        total += 5
+    return [total, step]
+
+
+@number(_swapped)
+def variables_that_a_generator_shares(y: I32, n: Number) -> None:
+    total, step = n * 0, 1
+
+    def counted() -> Any:
+        nonlocal total
+        for _ in pto.range(n):
+            total += 1
+            yield total + step - 1
+
+    for value in counted():
+        total += value
+        step = step + 1
+        total += 5
+    put(y, 0, total)
+    put(y, 1, step)
+
+
+@number(lambda n: [sum(range(0, n, 2)), sum(i for i in range(0, n, 2) if i < 3), 1 if n > 3 else 2])
+def generators_with_branches_and_returns(y: I32, n: Number) -> None:
+    def even(stop: Any) -> Any:
+        i = 0
+        while True:
+            if i >= stop:
+                return
+            if i % 2 == 0:
+                yield i
+            i = i + 1
+
+    def either(k: Any) -> Any:
+        if k > 3:
+            yield 1
+        else:
+            yield 2
+
+    total = small = 0
+    for i in even(n):
+        total = total + i
+    for i in even(n):
+        if i >= 3:
+            break
+        small = small + i
+    put(y, 0, total)
+    put(y, 1, small)
+    only = 0
+    for value in either(n):
+        only = value
+    put(y, 2, only)
+
+
+@number(lambda n: [3 * n, 1, 21, 60])
+def generators_that_python_resumes(y: I32, n: Number) -> None:
+    ended: list[int] = []
+
+    def three() -> Any:
+        try:
+            for i in range(3):
+                yield i
+        finally:
+            ended.append(1)
+
+    put(y, 0, sum(n for _ in three()))
+    put(y, 1, len(ended))
+    numbers = iter(three())
+    first = next(numbers) + 1
+    for i in numbers:
+        first = first * 10 + i
+    put(y, 2, first - 91)
+    for i, j in zip(three(), (10, 20, 30), strict=True):
+        first = 0 if i == 0 else first
+        first = first + j
+    put(y, 3, first)
+
+
 # ---- tiles
 
 
@@ -633,6 +810,30 @@ def accumulate(x: F32, y: F32, n: Number) -> None:
     for i in pto.range(n):
         acc = acc + pto.load(x[i * 16 :, :], 16, 64)
     pto.store(y, acc)
+
+
+def windows(x: Any, n: Any) -> Any:
+    for i in pto.range(n):
+        yield pto.load(x[i * 16 :, :], 16, 64), i
+
+
+@tiles(lambda x, n: _sum(x, n) + (_block(x, n - 1) if n else 0))
+def tiles_of_a_generator(x: F32, y: F32, n: Number) -> None:
+    acc, last = pto.zeros(16, 64, pto.f32), pto.zeros(16, 64, pto.f32)
+    for t, _ in windows(x, n):
+        acc = acc + t
+        last = t
+    pto.store(y, acc + last)
+
+
+@tiles(lambda x, n: _block(x, (1, 0)[n % 2]))
+def tiles_swapped_in_the_body_of_a_generator(x: F32, y: F32, n: Number) -> None:
+    a, b = pto.load(x[0:16, :], 16, 64), pto.load(x[16:32, :], 16, 64)
+    for i in steps(n + 1):
+        a, b = b, a
+        if i > 20:
+            break
+    pto.store(y, a)
 
 
 @tiles(lambda x, n: _sum(x, n) * np.float32(0.5 if n > 2 else 2.0))

@@ -39,6 +39,7 @@ class Scope:
     pair: str = ""  # a variable that holds two tiles
     result: Callable[[], str] | None = None  # of a `return` before the end
     counters: list[str] = field(default_factory=list[str])  # of the loops around
+    yields: bool = False  # it is a generator
 
 
 class Writer:
@@ -52,12 +53,15 @@ class Writer:
         self._calls: list[str] = []  # functions of two tiles and a number that give a tile
         self._pairs: list[str] = []  # and that give a tile and a number
         self._binders: list[str] = []  # functions of a tile that bind variables of the kernel
+        self._generators: list[tuple[str, int]] = []  # of a tile and a number, that yield numbers
         self._scope = Scope((), ())
         self._in_place, self._renames = self._random.choice(((1, 0), (0, 1), (1, 1)))
 
     def text(self) -> str:
         for _ in range(self._random.randrange(3)):
             self._function()
+        for _ in range(self._random.randrange(3)):
+            self._generator("t, u, r", ("t", "u"), ("r",))
         self._scope = Scope(("a", "b", "c"), ("p", "q"), ("n", "m"), self._any("", "s"))
         with self._indented("def k(x: F32, y: F32, out: I32, n: Number, m: Number) -> None:"):
             self._line("a = pto.load(x[0:8, :], 8, 8)")
@@ -68,6 +72,8 @@ class Writer:
                 self._line("s = (a, b)")
             if self._chance(0.2):
                 self._binder()
+            if self._chance(0.2):
+                self._generator("t, r", ("t", "a"), ("r", "p"), "nonlocal a, p")
             if self._chance(0.2):
                 self._scope.result = lambda: ""
             self._statements(3, 5)
@@ -96,6 +102,35 @@ class Writer:
         self._scope = outer
         self._binders.append(name)
 
+    def _generator(
+        self, given: str, tiles: tuple[str, ...], numbers: tuple[str, ...], first: str = ""
+    ) -> None:
+        name, outer = self._fresh("h"), self._scope
+        self._scope = Scope(tiles, numbers, result=lambda: "", yields=True)
+        with self._indented(f"def {name}({given}):"):
+            if first:
+                self._line(first)
+            self._statements(1, 2)
+            self._loop(*self._counted())
+            if self._chance(0.7):  # a generator has a `yield`
+                self._line("if not YES:")
+                self._depth += 1
+            self._yield()
+        self._scope = outer
+        self._generators.append((name, given.count(",")))
+
+    def _yield(self) -> None:
+        forms = [f"yield {self.number()}", f"yield {self.number()}"]
+        forms += [f"yield from {each}" for each in self._called()]
+        self._line(self._any(*forms))
+
+    def _called(self) -> list[str]:
+        """Calls of generators."""
+        return [
+            f"{name}({', '.join([self._tile()] * tiles)}, {self._number()})"
+            for name, tiles in self._generators
+        ]
+
     # ---- statements
 
     def _statements(self, least: int, most: int) -> None:
@@ -108,7 +143,7 @@ class Writer:
 
     def _statement(self) -> None:
         forms = [self._bind, self._bind, self._bind_number, self._bind_several]
-        forms += [self._change] * self._in_place
+        forms += [self._change] * self._in_place + [self._yield] * (2 * self._scope.yields)
         if self._scope.counters or self._scope.result:
             forms.append(self._exit)
         if self._depth < self._random.choice((3, 3, 4)):
@@ -157,9 +192,14 @@ class Writer:
             self._block("else:", 2)
 
     def _for(self) -> None:
+        self._loop(*self._counted())
+
+    def _counted(self) -> tuple[str, str]:
+        """The head and the counter of a loop."""
         name = self._fresh("i")
         count = self._any("2", "1, 3", f"{self._number()} % 4", f"{self._number()}, 3")
-        self._loop(f"for {name} in {self._any(f'pto.range({count})', 'range(2)')}:", name)
+        forms = [f"pto.range({count})", "range(2)", *self._called()]
+        return f"for {name} in {self._any(*forms)}:", name
 
     def _while(self) -> None:
         name = self._fresh("w")
@@ -241,9 +281,10 @@ class Writer:
     @contextmanager
     def _indented(self, head: str) -> Generator[None]:
         self._line(head)
+        depth = self._depth
         self._depth += 1
         yield
-        self._depth -= 1
+        self._depth = depth
 
     def _line(self, text: str) -> None:
         self._lines.append(f"{'    ' * self._depth}{text}\n")

@@ -146,12 +146,32 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "a = []\nif n > 0:  # here\n    a.append(1)\nprint(len(a))",
     ),
     "a value in a list": (
-        "PTO-U216",
-        "kept = []\nfor i in pto.range(4):\n    kept.append(pto.load(x, 16, 64))\npto.store(y, kept[0])  # here",
+        "PTO-U217",
+        "kept = []\nfor i in pto.range(4):  # here\n    kept.append(pto.load(x, 16, 64))\npto.store(y, kept[0])",
+    ),
+    "how many values are in a list": (
+        "PTO-U217",
+        "kept = []\nfor i in pto.range(n):  # here\n    kept.append(i)\npto.store(y[len(kept):, :], pto.load(x, 16, 64))",
     ),
     "a value in a dictionary": (
+        "PTO-U217",
+        "kept = {}\nif n > 0:  # here\n    kept['t'] = pto.load(x, 16, 64)\npto.store(y, kept['t'])",
+    ),
+    "a dictionary with another key": (
+        "PTO-U217",
+        "kept = {'a': 1}\nif n > 0:  # here\n    kept['b'] = kept.pop('a')\nprint(kept['b'])",
+    ),
+    "a value in an attribute that is read before": (
+        "PTO-U217",
+        "class Box:\n    pass\nb = Box()\nb.t = pto.load(x, 16, 64)\nfor i in pto.range(n):  # here\n    pto.store(y, b.t)\n    b.t = b.t * 2.0",
+    ),
+    "a value in an attribute": (
         "PTO-U216",
-        "kept = {}\nif n > 0:\n    kept['t'] = pto.load(x, 16, 64)\npto.store(y, kept['t'])  # here",
+        "class Box:\n    pass\nb = Box()\nfor i in pto.range(n):\n    b.t = pto.load(x, 16, 64)\npto.store(y, b.t)  # here",
+    ),
+    "an attribute of a function": (
+        "PTO-U217",
+        "def f():\n    f.calls += 1\nf.calls = 0\nfor i in pto.range(n):  # here\n    f()\nprint(f.calls)",
     ),
     "a register after its scope": (
         "PTO-U216",
@@ -308,7 +328,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "an element that no iteration adds": (
         "PTO-U217",
-        "l = [pto.load(x, 16, 64)]\nfor i in pto.range(3):\n    l.append(l[-1] + 1.0)\npto.store(y, l[2])  # here",
+        "l = [pto.load(x, 16, 64)]\nfor i in pto.range(3):  # here\n    l.append(l[-1] + 1.0)\npto.store(y, l[2])",
     ),
     "counted in a nested list": (
         "PTO-U217",
@@ -410,6 +430,65 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a generator that loops in the program": (
         "PTO-U224",
         "def f():\n    for i in pto.range(n):  # here\n        yield i\nprint(list(f())[0])",
+    ),
+    "a generator that gets values": (
+        "PTO-U224",
+        "def f():\n    for i in pto.range(n):  # here\n        k = yield i\nfor i in f():\n    print(i)",
+    ),
+    "a generator that handles exceptions of its loop": (
+        "PTO-U224",
+        "def f():\n    try:\n        for i in pto.range(n):  # here\n            yield i\n"
+        "    except KeyError:\n        pass\nfor i in f():\n    print(i)",
+    ),
+    "a context around a loop": (
+        "PTO-U224",
+        "import contextlib\n@contextlib.contextmanager\ndef f():\n    for i in pto.range(n):  # here\n"
+        "        yield i\nwith f() as i:\n    print(i)",
+    ),
+    "an iterator of a loop": (
+        "PTO-U224",
+        "class Steps:\n    def __iter__(self):\n        return iter(pto.range(n))  # here\n"
+        "for i in Steps():\n    print(i)",
+    ),
+    "a loop that is mapped": (
+        "PTO-U224",
+        "for i in map(lambda i: i, pto.range(n)):  # here\n    print(i)",
+    ),
+    "a fold of a loop": (
+        "PTO-U224",
+        "import functools\nprint(functools.reduce(lambda a, i: a + i, pto.range(n), 0))  # here",
+    ),
+    "the first number of a generator": (
+        "PTO-U224",
+        "def f():\n    for i in pto.range(n):  # here\n        yield i\nprint(next(f()))",
+    ),
+    "a generator that goes on after break": (
+        "PTO-U224",
+        "def f():\n    for i in pto.range(n):\n        yield i\ng = f()\nfor i in g:\n    if i > 1:\n"
+        "        break\nfor i in g:  # here\n    print(i)",
+    ),
+    "a generator of one iteration": (
+        "PTO-U217",
+        "def f():\n    for i in range(2):\n        yield i\ng = f()\nfor j in pto.range(n):  # here\n"
+        "    for i in g:\n        print(i)",
+    ),
+    "a number of a generator that may not yield": (
+        "PTO-U217",
+        "def f():\n    for i in pto.range(n):\n        yield i\nfor i in f():\n    k = i\nprint(k)  # here",
+    ),
+    "a number of a generator that returns before it yields": (
+        "PTO-U217",
+        "def f():\n    if n > 3:\n        return\n    yield n\nfor i in f():\n    k = i\nprint(k)  # here",
+    ),
+    "a list filled by the body of a generator's loop": (
+        "PTO-U217",
+        "def f():\n    for i in pto.range(n):  # here\n        yield i\nkept = []\nfor i in f():\n"
+        "    kept.append(1)\nprint(len(kept))",
+    ),
+    "an attribute that a generator counts": (
+        "PTO-U217",
+        "class Count:\n    k = 0\nc = Count()\nc.k = 0\ndef f():\n    for i in pto.range(n):  # here\n"
+        "        c.k += 1\n        yield i\nfor i in f():\n    pass\nprint(c.k)",
     ),
     "a kernel that is launched while another is traced": (
         "PTO-U212",

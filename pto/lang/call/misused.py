@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from traceback import walk_tb
 from types import FrameType, ModuleType
 
@@ -118,20 +118,15 @@ RESULT = "_pto_result"  # the variable of a function's result, where it returns 
 Told = tuple[str, str, str | None]  # code, message, help
 
 
-def misused(
-    error: Exception, unbound: Mapping[str, str] | None = None, grown: Sequence[str] = ()
-) -> KernelError | None:
+def misused(error: Exception, unbound: Mapping[str, str] | None = None) -> KernelError | None:
     """The finding for an error in a kernel, at the user's line; None if the error is not about the
-    values of a kernel or a function of pto. `unbound`: variables without a value, with reasons;
-    `grown`: containers that were changed in a branch or loop."""
+    values of a kernel or a function of pto. `unbound`: variables without a value, with reasons."""
     step = user_step(error)
     if step is None or isinstance(error, PtoError):
         return None
     told = None
     if isinstance(error, NameError):
         told = _unbound(error, unbound or {})
-    elif isinstance(error, LookupError) and grown:
-        told = _missing(error, grown[-1])
     elif isinstance(error, AttributeError):
         told = _attribute(error.name or "", error.obj) or _operation(str(error))
     elif isinstance(error, TypeError):
@@ -144,13 +139,6 @@ def misused(
     made = KernelError(Diagnostic(code, message, raised_at(error), help=help))
     made.__cause__ = error if _raised_here(error) else None
     return made
-
-
-def _missing(error: LookupError, name: str) -> Told:
-    """An element that a list or dictionary has only if each iteration of a loop adds one."""
-    what = f"`{name}` is changed inside a branch or loop of the program, which is traced once"
-    help = "bind variables instead, also to a new tuple or list of the same length"
-    return "PTO-U217", f"{what}: {type(error).__name__}, {error}", help
 
 
 def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:

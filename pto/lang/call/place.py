@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import re
@@ -10,6 +11,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, lru_cache, wraps
+from inspect import CO_COROUTINE, CO_GENERATOR
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
@@ -74,6 +76,17 @@ def user_frame() -> FrameType | None:
             return frame
         frame = None if file == _COMMAND else frame.f_back
     return None
+
+
+def is_loop(frame: FrameType) -> bool:
+    """True if the frame is at the beginning of a `for` statement of a plain function of the user's:
+    no comprehension, no generator, and no function that takes an iterable."""
+    code = frame.f_code
+    if not is_users(code.co_filename) or code.co_flags & (CO_GENERATOR | CO_COROUTINE):
+        return False
+    steps = (s for s in dis.get_instructions(code) if s.offset >= frame.f_lasti)
+    words = [s.opname for s in steps if s.opname != "EXTENDED_ARG"][:2]
+    return words == ["GET_ITER", "FOR_ITER"]
 
 
 def user_step(error: BaseException) -> TracebackType | None:

@@ -11,7 +11,6 @@ from pto.ir.graph import Block, Operation, Region, Value
 from pto.isa.scalar.structure import IF, YIELD
 from pto.lang.call.place import KernelError, assigned_names, mistake, raised_at
 from pto.lang.front.contents import contents, require_contents
-from pto.lang.front.exits import RETURNED
 from pto.lang.front.values import (
     BOOLEAN,
     MISSING,
@@ -25,10 +24,12 @@ from pto.lang.front.values import (
     buffer,
     common_kind,
     copy,
+    has_returned,
     is_plain,
     is_register,
     is_same,
     kind_of,
+    name_of,
     parts,
     require_one_tile_type,
     with_parts,
@@ -68,7 +69,7 @@ def branch(
         slots.write(before)
         trace.close()
         require_contents(trace, held)
-    joined = _Join(trace, op, made).values(before, ends, {*live, RESULT, *slots.carries})
+    joined = _Join(trace, op, made).values(before, ends, {*live, RESULT} | slots.always)
     slots.write(joined)
     return joined.get(RESULT)
 
@@ -108,13 +109,12 @@ class _Join:
 
     def values(self, before: Values, ends: Sequence[Values], live: set[Key]) -> Values:
         found: dict[Key, Callable[[], object]] = {}
-        returned = [end.get(RETURNED) is True for end in ends]
         for key in ends[0]:
-            a, b = (_never_read(end[key], left) for end, left in zip(ends, returned, strict=True))
+            a, b = (_end(key, end) for end in ends)
             if key not in live and not is_same(a, b):
                 found[key] = lambda: MISSING
                 continue
-            name = key if isinstance(key, str) else getattr(key, "name", self._chosen)
+            name = name_of(key) or getattr(key, "name", self._chosen)
             try:
                 found[key] = self._value(name, a, b, before.get(key))
             except Unjoinable as why:
@@ -126,7 +126,7 @@ class _Join:
     def _unbound(self, key: Key, name: str, why: str) -> Callable[[], object]:
         line = getattr(self._op.loc, "line", "?")
         told = f"after the branch on line {line} {why}"
-        if not isinstance(key, str):
+        if name_of(key) is None:
             raise mistake("PTO-U217", f"`{name}` has no one value: {told}", help=_HELP)
         self._trace.unbound[name] = told
         return lambda: MISSING
@@ -248,9 +248,10 @@ def _pairs(a: object, b: object) -> list[tuple[object, object]] | None:
     return list(zip(parts(a) or (), parts(b) or (), strict=True)) if alike(a, b) else None
 
 
-def _never_read(value: object, returned: bool) -> object:
-    """A placeholder for a variable after the function has returned: it is never read."""
-    return UNSET if value is MISSING and returned else value
+def _end(key: Key, values: Values) -> object:
+    """The value of a variable after a block; a placeholder that is never read if it has none and
+    its function has returned."""
+    return UNSET if values[key] is MISSING and has_returned(key, values) else values[key]
 
 
 def _constant(value: Value) -> object:

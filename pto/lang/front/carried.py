@@ -12,6 +12,7 @@ from typing import Any
 
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.row.types import Scalar as ScalarType
+from pto.lang.call.misused import RESULT
 from pto.lang.call.place import mistake
 from pto.lang.front.contents import contents, require_contents
 from pto.lang.front.values import (
@@ -30,6 +31,7 @@ from pto.lang.front.values import (
     is_same,
     kind_of,
     leaves,
+    name_of,
     rebuilt,
     require_one_tile_type,
     same_structure,
@@ -90,7 +92,7 @@ class CarriedLoop:
         self.slots = slots
         self.assumed = assumed
         self.before = slots.read()
-        names = names | {*slots.carries}
+        names = names | slots.always
         self._held = contents(slots.blocks, trace)
         self.leaves: dict[Key, list[CarriedValue]] = {}
         self.late = [k for k, v in self.before.items() if _has_none(v) and k in names]
@@ -237,10 +239,11 @@ class CarriedLoop:
         else:
             self.lost[key] = f"it is {words(value)} inside the loop only"
 
-    def carry_late(self, op: Operation, blocks: Sequence[Block], names: Sequence[Key]) -> None:
-        """Carry variables that only the body binds; their initial values are never read."""
+    def carry_late(self, op: Operation, blocks: Sequence[Block], *, runs: bool) -> None:
+        """Carry variables that only the body binds; their initial values are never read. If the
+        body may not run, these are only results of functions."""
         for key, value in self._found.items():
-            if key in names:
+            if (runs and key in self.late) or name_of(key) == RESULT:
                 parts = enumerate(leaves(value))
                 self.leaves[key] = [self._late((key, n), v, op, blocks) for n, v in parts]
                 self.before[key] = value
@@ -248,7 +251,7 @@ class CarriedLoop:
     def _late(
         self, place: Place, value: object, op: Operation, blocks: Sequence[Block]
     ) -> CarriedValue:
-        leaf = CarriedValue(place, str(place[0]), value, value)
+        leaf = CarriedValue(place, str(name_of(place[0])), value, value)
         if isinstance(value, Tile):
             self._late_tile(leaf, value, op, blocks[-1])
             return leaf
@@ -312,9 +315,10 @@ class CarriedLoop:
         for key, value in end.items():
             if key not in self.leaves and not is_same(value, self.before[key]):
                 values[key] = MISSING
-                if key in live and isinstance(key, str):
+                name = name_of(key)
+                if name is not None and (key in live or key in self.slots.always):
                     why = self.lost.get(key) or "it is bound only inside it, and it may not run"
-                    self.trace.unbound[key] = f"after the loop {why}"
+                    self.trace.unbound[name] = f"after the loop {why}"
         self.slots.write(values)
 
 

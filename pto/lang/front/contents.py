@@ -40,11 +40,15 @@ class ContainerState(NamedTuple):
 
 def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> list[ContainerState]:
     """The containers that functions can reach through their variables."""
+    plain = (block for block in blocks if isinstance(block, FunctionType))
+    return reachable((each for block in plain for each in _variables(block)), trace)
+
+
+def reachable(variables: Iterable[tuple[str, object]], trace: Trace) -> list[ContainerState]:
+    """The containers that variables lead to."""
     found: list[ContainerState] = []
     seen: dict[int, object] = {}  # by id; methods and arguments would not stay alive
-    todo: list[tuple[str, object]] = [
-        each for block in blocks if isinstance(block, FunctionType) for each in _variables(block)
-    ]
+    todo = list(variables)
     while todo:
         name, value = todo.pop()
         if isinstance(value, _ATOMS) or id(value) in seen:
@@ -58,15 +62,13 @@ def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> li
 
 
 def require_contents(trace: Trace, before: Iterable[ContainerState]) -> None:
-    """Raise if a container was changed. A value made in the block is reported where it is used
-    outside."""
+    """Raise if a container was changed."""
     for old in before:
         now = _held(old.name, old.value, trace)
         if now is None or (now.state == old.state and _are_same(now.elements, old.elements)):
             continue
-        new = [each for each in now.elements if not any(each is had for had in old.elements)]
-        if new and all(isinstance(v, ValueHandle) and not trace.builder.sees(v.value) for v in new):
-            trace.grown.append(old.name)
+        is_object = _is_users(old.value) and not isinstance(old.value, _CONTAINERS)
+        if is_object and _only_adds(trace, old.elements, now.elements):
             continue
         raise mistake(
             "PTO-U217",
@@ -74,6 +76,15 @@ def require_contents(trace: Trace, before: Iterable[ContainerState]) -> None:
             " traced once",
             help="bind variables instead, also to a new tuple or list of the same length",
         )
+
+
+def _only_adds(trace: Trace, before: Collection[object], now: Collection[object]) -> bool:
+    """True if an object got attributes with values of the block, which end with it: the block
+    itself cannot have read them before, and a use after it is reported there."""
+    handles = (v for v in (*before, *now) if isinstance(v, ValueHandle))
+    ended = [v for v in handles if not trace.builder.sees(v.value)]
+    kept = ([v for v in values if not any(v is end for end in ended)] for values in (before, now))
+    return _are_same(*kept)
 
 
 def _are_same(a: Collection[object], b: Collection[object]) -> bool:
@@ -123,7 +134,7 @@ def _held(name: str, value: Any, trace: Trace) -> ContainerState | None:
     if isinstance(value, list | set | deque):
         return ContainerState(name, value, list(value), None)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
-        return ContainerState(name, value, [*value.values()], None)  # pyright: ignore[reportUnknownArgumentType]
+        return ContainerState(name, value, [*value, *value.values()], None)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, np.ndarray):
         return ContainerState(name, value, [], value.tobytes() if value.nbytes <= _MOST else None)
     if isinstance(value, bytearray | array.array):
@@ -131,7 +142,9 @@ def _held(name: str, value: Any, trace: Trace) -> ContainerState | None:
     if isinstance(value, type):
         own = value.__module__.partition(".")[0] not in _LIBRARIES
         return ContainerState(name, value, [*vars(value).values()], None) if own else None
-    if isinstance(value, FunctionType | ModuleType | MethodType):
+    if isinstance(value, FunctionType):
+        return ContainerState(name, value, [*vars(value).values()], None) if vars(value) else None
+    if isinstance(value, ModuleType | MethodType):
         return None
     if hasattr(type(value), "__next__"):
         return ContainerState(name, value, [], trace.advanced.get(id(value), 0))

@@ -1,6 +1,6 @@
 """Rewrites functions for the front end and compiles them under their own file and lines.
 
-`rewritten(f)` replaces `f`; if that is not possible (the source is not available, or it yields) it
+`rewritten(f)` replaces `f`; if that is not possible (the source is not available, or it awaits) it
 is `f` itself, and `why_not` gives the reason for error messages.
 """
 
@@ -11,8 +11,9 @@ import builtins
 import copy
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -20,12 +21,15 @@ from pto.lang.call.place import is_installed, is_own, is_users
 from pto.lang.call.rewritten import DONE, REASONS
 from pto.lang.call.session import ValueHandle
 from pto.lang.call.source import definition_of, tree_of
+from pto.lang.front.generators import YIELD, Body, Generated, call_body
 from pto.lang.front.rewrite import NAME, PREFIX, complete, rewrite
 
 _NO_SOURCE = "its source is not available"
 _CHANGED = "its source has changed since it was imported"
 _OF_REWRITING = re.compile(r"_pto_(?:around|block\d+)\.<locals>\.")  # parts of qualified names
-_RESUMES = "it is a generator or a coroutine"
+_AWAITS = "it is a coroutine"
+_YIELDS_WITHIN = "it is a generator that yields in an expression, or in a `try` with `except`"
+_RESUMED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _made: dict[tuple[CodeType, str], CodeType | None] = {}
 
 
@@ -65,14 +69,28 @@ def _foreign(function: FunctionType, *args: object, **named: object) -> object:
     return function(*args, **named)
 
 
-def _copied(function: FunctionType) -> FunctionType:
-    from pto.lang.front import runtime  # it calls `rewritten` for the functions of a kernel
-
-    code, made = function.__code__, _code(function)
+def _copied(function: FunctionType) -> Callable[..., Any]:
+    made = _code(function)
     if made is None:
         return function
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    cells[NAME] = CellType(runtime)
+    if function.__code__.co_flags & CO_GENERATOR:
+        return partial(_generated, function, made)
+    return _instance(function, made)
+
+
+def _generated(function: FunctionType, made: CodeType, *args: Any, **named: Any) -> Generated:
+    def called(body: Body) -> object:
+        return _instance(function, made, body)(*args, **named)
+
+    return Generated(function(*args, **named), called)
+
+
+def _instance(function: FunctionType, made: CodeType, body: Body | None = None) -> FunctionType:
+    """The rewritten code with the variables of a function, and the body that a generator calls."""
+    from pto.lang.front import runtime  # it calls `rewritten` for the functions of a kernel
+
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[NAME], cells[YIELD] = CellType(runtime), CellType(body)
     closure = tuple(cells[name] for name in made.co_freevars)
     copied = FunctionType(made, function.__globals__, function.__name__, None, closure)
     copied.__defaults__, copied.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -90,8 +108,8 @@ def _code(function: FunctionType) -> CodeType | None:
 
 def _compiled(function: FunctionType) -> CodeType | None:
     code = function.__code__
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        REASONS[code] = _RESUMES
+    if code.co_flags & _RESUMED & ~CO_GENERATOR:
+        REASONS[code] = _AWAITS
         return None
     found = definition_of(code, function.__globals__)
     if found is None:
@@ -101,6 +119,9 @@ def _compiled(function: FunctionType) -> CodeType | None:
         return None
     node, inside = found
     node = copy.deepcopy(node)
+    if code.co_flags & CO_GENERATOR and not (isinstance(node, ast.FunctionDef) and call_body(node)):
+        REASONS[code] = _YIELDS_WITHIN
+        return None
     around: Mapping[str, object] = function.__globals__
     local = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
     rewrite(node, lambda each: _resolved(each, around, local))
@@ -108,11 +129,11 @@ def _compiled(function: FunctionType) -> CodeType | None:
         node.decorator_list, inner = [], node
     else:
         inner = ast.copy_location(ast.Expr(node), node)
-    top = _in_scopes(inner, inside, (*code.co_freevars, NAME))
+    top = _in_scopes(inner, inside, (*code.co_freevars, NAME, YIELD))
     flags = code.co_flags & 0xFFF0000  # of `from __future__` statements
     whole = compile(top, code.co_filename, "exec", flags=flags, dont_inherit=True)
     made = _find(whole, code)
-    if made is None or set(made.co_freevars) - {*code.co_freevars, NAME}:
+    if made is None or set(made.co_freevars) - {*code.co_freevars, NAME, YIELD}:
         REASONS[code] = _CHANGED
         return None
     return _named(made, code.co_name)
@@ -126,6 +147,8 @@ def _in_scopes(
     body: list[ast.stmt] = [inner]
     if inside is not None:
         body = [complete(ast.ClassDef(inside.name, [], [], body, []))]
+    elif isinstance(inner, ast.FunctionDef) and inner.name not in variables:
+        body.insert(0, ast.Global([inner.name]))  # the function calls itself by its global name
     given = [ast.arg(name) for name in variables if name != "__class__"]
     named = ast.arguments([], given, None, [], [], None, [])
     around = complete(ast.FunctionDef("_pto_around", named, body, []))
@@ -148,10 +171,11 @@ def _find(code: CodeType, wanted: CodeType) -> CodeType | None:
 
 
 def _named(code: CodeType, name: str) -> CodeType:
-    """The code object, marked as rewritten, with its blocks named after the user's function."""
+    """The code object, marked as rewritten, with its blocks named after the user's function.
+    Generators inside are rewritten when they are called."""
     consts = tuple(
         _named(c, name if c.co_name.startswith(PREFIX) else c.co_name)
-        if isinstance(c, CodeType)
+        if isinstance(c, CodeType) and not c.co_flags & _RESUMED
         else c
         for c in code.co_consts
     )

@@ -9,7 +9,6 @@ from pto.isa.scalar.structure import CONDITION, FOR, WHILE, YIELD
 from pto.lang.control import Range
 from pto.lang.front.branches import unbroken
 from pto.lang.front.carried import Assumed, CarriedLoop, CarriedValue, TraceAgain
-from pto.lang.front.exits import RESULT
 from pto.lang.front.values import Key, VariableSlots
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
@@ -46,7 +45,7 @@ def _traced(
         body()
         loop.collect(n)
         trace.close()
-    loop.carry_late(op, blocks, loop.late if runs else [RESULT])
+    loop.carry_late(op, blocks, runs=runs)
     kept = loop.finish(blocks)
     for n, (_, _, end) in enumerate(regions):
         with trace.inside(blocks[n], certain=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from types import FunctionType, MethodType
 from typing import Any
 
 from pto.isa.row.types import Scalar as ScalarType
@@ -27,8 +28,9 @@ from pto.lang.front.checks import passed as passed
 from pto.lang.front.checks import raises as raises
 from pto.lang.front.checks import require_objects
 from pto.lang.front.convert import rewritten
+from pto.lang.front.generators import Generated
 from pto.lang.front.loops import conditional, counted
-from pto.lang.front.values import BOOLEAN, VariableSlots
+from pto.lang.front.values import BOOLEAN, OuterBlock, VariableSlots
 from pto.lang.front.values import UNSET as UNSET
 from pto.lang.trace import Trace
 from pto.lang.values.arrays import inside_another
@@ -76,7 +78,7 @@ def if_(test: object, then: Block, orelse: Block | None, live: Iterable[str]) ->
     if not isinstance(test, Scalar):
         (then if test else other)()
         return
-    branch(test, (then, other), VariableSlots((then, orelse), _trace().carries), live)
+    branch(test, (then, other), VariableSlots((then, orelse), _trace()), live)
 
 
 def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) -> None:
@@ -85,7 +87,7 @@ def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) ->
         while test():
             body()
         return
-    slots = VariableSlots((test, body), session.carries)
+    slots = VariableSlots((test, body), session)
     for _ in builtins.range(_ENDLESS):
         mark, before = session.mark(), slots.read()
         holds = truth(test())
@@ -129,20 +131,50 @@ def for_(
 ) -> None:
     if isinstance(items, Range):
         stops = () if going_on is None else going_on.__code__.co_freevars
-        slots = VariableSlots((body, going_on), items.trace.carries)
+        slots = VariableSlots((body, going_on), items.trace)
         names = {*live, *head}
         counted(items, body, slots, {*live}, names, stops, target)
         return
+    items = _iterable(items)
     _taken_from(items)
+    if isinstance(items, Generated) and items.is_fresh:
+        _generated(items, body, {*live, *head}, going_on)
+        return
     for item in items:
         holds = True if going_on is None else going_on()
         if isinstance(holds, Scalar):
-            slots = VariableSlots((body, going_on), _trace().carries)
+            slots = VariableSlots((body, going_on), _trace())
             branch(holds, (lambda item=item: body(item), _nothing), slots, {*live, *head})
         elif holds:
             body(item)
         else:
             return
+
+
+def _iterable(items: Any) -> Any:
+    """The generator of an object whose class has a method `__iter__` that yields."""
+    method = getattr(type(items), "__iter__", None)
+    return fn(MethodType(method, items))() if isinstance(method, FunctionType) else items  # pyright: ignore[reportCallIssue]
+
+
+def _generated(items: Generated, body: Block, names: set[str], going_on: Lazy | None) -> None:
+    """A `for` statement over a generator, which calls the body with each element."""
+    trace = _trace()
+    around = trace.outer
+
+    def call(item: object) -> object:
+        inside, trace.outer = trace.outer, around
+        try:
+            body(item)
+            return going_on is not None and not_(going_on())
+        finally:
+            trace.outer = inside
+
+    trace.outer = (*around, OuterBlock((body, going_on), names))
+    try:
+        items.run(call, can_leave=going_on is not None)
+    finally:
+        trace.outer = around
 
 
 def assert_(test: object, message: Lazy | None = None) -> None:
@@ -174,7 +206,7 @@ def choose(test: object, a: Lazy, b: Lazy, *, shared: Lazy | None = None) -> obj
     if not isinstance(test, Scalar):
         return a() if test else b()
     names = () if shared is None else shared.__code__.co_freevars
-    return branch(test, (a, b), VariableSlots((shared,), _trace().carries), names)
+    return branch(test, (a, b), VariableSlots((shared,), _trace()), names)
 
 
 def and_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:

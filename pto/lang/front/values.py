@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import CellType, FunctionType
 from typing import Any, TypeGuard
 
@@ -23,6 +23,7 @@ from pto.lang.call import instructions
 from pto.lang.call.session import ValueHandle
 from pto.lang.express.algebra import everywhere
 from pto.lang.express.shapes import flat, is_column, set_region
+from pto.lang.front.exits import RETURNED
 from pto.lang.trace import Trace
 from pto.lang.values.registers import Mask, Vreg
 from pto.lang.values.scalars import Scalar, is_number
@@ -32,7 +33,7 @@ from pto.lang.values.views import Global, View
 MISSING: object = object()  # the value of a variable that has none
 UNSET: object = object()  # the result of a function that has not returned yet: never read
 BOOLEAN = scalar_type(I1)
-Key = Any  # the name of a variable, or a carry
+Key = Any  # the name of a variable, an `OuterVariable`, or a carry
 Values = dict[Key, Any]
 
 
@@ -40,18 +41,53 @@ class Unjoinable(Exception):
     """Two values cannot be joined to one value of the program; the argument is the reason."""
 
 
-class VariableSlots:
-    """The variables that blocks of a function share with it, and the carries of a trace."""
+@dataclass(frozen=True, slots=True, eq=False)
+class OuterVariable:
+    """A variable of the body of a `for` statement, in a generator that this statement runs."""
+
+    name: str
+    cell: CellType
+    block: OuterBlock
+
+
+class OuterBlock:
+    """The body of a `for` statement over a generator, whose statements may call it anywhere."""
 
     def __init__(
-        self, blocks: Iterable[Callable[..., object] | None], carries: Sequence[Any]
+        self, blocks: Iterable[Callable[..., object] | None], read_later: Iterable[str]
     ) -> None:
-        self._cells: dict[str, CellType] = {}
+        self.blocks = [block for block in blocks if block is not None]
+        self.read_later = {*read_later}  # by its next call, or after the loop
+        cells = {name: cell for block in self.blocks for name, cell in _cells(block)}
+        self.variables = [OuterVariable(name, cell, self) for name, cell in cells.items()]
+
+
+def _cells(block: Callable[..., object]) -> Iterable[tuple[str, CellType]]:
+    return zip(block.__code__.co_freevars, block.__closure__ or (), strict=True)
+
+
+class VariableSlots:
+    """The variables that blocks of a function share with it, those of loops over generators around
+    it, and the carries of a trace."""
+
+    def __init__(self, blocks: Iterable[Callable[..., object] | None], trace: Trace) -> None:
+        self._cells: dict[Key, CellType] = {}
         self.blocks = [block for block in blocks if block is not None]
         for block in self.blocks:
-            names = block.__code__.co_freevars
-            self._cells.update(zip(names, block.__closure__ or (), strict=True))
-        self.carries = list(carries)
+            self._cells.update(_cells(block))
+        self.carries = list(trace.carries)
+        self.always: set[Key] = {*self.carries}  # variables that may be read at any time
+        for outer in trace.outer:
+            self.blocks += outer.blocks
+            self._add(outer)
+
+    def _add(self, outer: OuterBlock) -> None:
+        for variable in outer.variables:
+            shared = (key for key, cell in self._cells.items() if cell is variable.cell)
+            key = next(shared, variable)
+            self._cells[key] = variable.cell
+            if variable.name in outer.read_later:
+                self.always.add(key)
 
     def read(self) -> Values:
         found: Values = {each: each.value for each in self.carries}
@@ -157,6 +193,19 @@ def common_kind(a: object, b: object) -> ScalarType:
     if of_program and INDEX in both and BOOLEAN not in both:
         return INDEX
     raise Unjoinable(f"it is {words(a)} or {words(b)}")
+
+
+def name_of(key: Key) -> str | None:
+    """The name of a variable; None for a carry or the value of an expression."""
+    return key if isinstance(key, str) else key.name if isinstance(key, OuterVariable) else None
+
+
+def has_returned(key: Key, values: Values) -> bool:
+    """True if the function of a variable has returned, after a branch with these values."""
+    if isinstance(key, OuterVariable):
+        flags = (v for v in key.block.variables if v.name == RETURNED)
+        return any(values.get(flag) is True for flag in flags)
+    return values.get(RETURNED) is True
 
 
 def words(value: object) -> str:
