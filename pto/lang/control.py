@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn
 
-from pto.core.dtypes import I64
+from pto.core.dtypes import I32, I64
 from pto.ir.builder import INDEX, scalar_type
 from pto.ir.graph import Value
 from pto.isa.row.instr import Instr
@@ -35,10 +35,20 @@ from pto.lang.call.rewritten import DONE, why_not
 from pto.lang.call.session import ValueHandle, current
 from pto.lang.trace import Trace
 from pto.lang.values.operators import Operators, left
-from pto.lang.values.scalars import Extent, Scalar, arith, as_value, cast_steps, is_number, type_of
+from pto.lang.values.scalars import (
+    Extent,
+    Scalar,
+    arith,
+    as_value,
+    because,
+    cast_steps,
+    is_number,
+    type_of,
+)
 from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
+_COUNTERS = {_I64, scalar_type(I32)}
 Block = Callable[[], None]
 
 
@@ -135,10 +145,11 @@ class Range:
 
     @property
     def kind(self) -> ScalarType:
-        """The type of the counter: that of its bounds where they have one, else index."""
+        """The type of the counter: i32 or i64 if all bounds that are not Python's have it, else
+        index. A loop compares signed numbers, and narrow ones wrap at its end."""
         bounds = (self.lower, self.upper, self.step)
-        kinds = [b.scalar for b in bounds if isinstance(b, Scalar)]  # pyright: ignore[reportUnknownMemberType]
-        return INDEX if not kinds or any(k != kinds[0] for k in kinds) else kinds[0]
+        kinds = {b.scalar for b in bounds if isinstance(b, Scalar)}  # pyright: ignore[reportUnknownMemberType]
+        return kinds.pop() if len(kinds) == 1 and kinds <= _COUNTERS else INDEX
 
     @property
     def runs(self) -> bool:
@@ -146,15 +157,15 @@ class Range:
         known = isinstance(self.lower, int) and isinstance(self.upper, int)
         return known and self.lower < self.upper
 
-    def bounds(self) -> dict[str, Value]:
-        """The operands of the loop."""
-        return {n: as_value(getattr(self, n), self.kind) for n in ("lower", "upper", "step")}
+    def bounds(self, kind: ScalarType) -> dict[str, Value]:
+        """The operands of a loop whose counter has this type."""
+        return {n: as_value(getattr(self, n), kind) for n in ("lower", "upper", "step")}
 
     @contextmanager
     def body(self) -> Generator[Scalar[object]]:
         """A loop without carried values: the context traces its body once."""
         counter = Value(self.kind, "i")
-        op = self.trace.append(FOR, {**self.bounds(), "inits": []})
+        op = self.trace.append(FOR, {**self.bounds(self.kind), "inits": []})
         self.trace.open(op, [counter], loop=True)
         yield Scalar[object](counter, self.trace)
         self.trace.append(YIELD, {"results": []})
@@ -168,14 +179,10 @@ class Range:
         return self._traced_once()
 
     def _refuse(self, *given: object) -> NoReturn:
-        frame = user_frame()
-        why = None if frame is None else why_not(frame.f_code)
-        reason = (
-            "" if why is None else f", and `{frame.f_code.co_name}` runs as it is, because {why}"
-        )
         raise mistake(
             "PTO-U224",
-            f"pto.range is a loop of the program; its numbers are known only at run time{reason}",
+            "pto.range is a loop of the program; its numbers are known only at run time"
+            + because(),
             help="write `for i in pto.range(n):`, also in a generator that a `for` statement of the"
             " kernel iterates over; Python's range counts in comprehensions, enumerate(), zip() and"
             " reversed()",

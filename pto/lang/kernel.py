@@ -23,7 +23,17 @@ from pto.ir.text.printer import print_module
 from pto.lang.bound import Bound
 from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
-from pto.lang.parameter import Parameter, parameters_of, require_function, shaped, unhashable
+from pto.lang.parameter import (
+    Parameter,
+    Range,
+    bound,
+    parameters_of,
+    ranges_of,
+    require_function,
+    require_range,
+    shaped,
+    unhashable,
+)
 from pto.lang.tracing import Shape, Specialised, TracedFunction, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
@@ -90,6 +100,10 @@ class Kernel(Generic[P]):
     @cached_property
     def _constants(self) -> list[int]:
         return [n for n, p in enumerate(self.parameters) if p.kind == "constant"]
+
+    @cached_property
+    def _ranges(self) -> list[Range]:
+        return ranges_of(self.parameters)
 
     @cached_property
     def _passed(self) -> list[int]:
@@ -378,18 +392,13 @@ class Kernel(Generic[P]):
             raise unhashable(self.name, self.parameters, values) from None
 
     def values(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
-        """The arguments, one value per parameter."""
-        if not named and len(args) == len(self.parameters):
-            return list(args)
-        try:
-            bound = self._signature.bind(*args, **named)
-        except TypeError as error:
-            listed = ", ".join(f"{p.name}: {p}" for p in self.parameters)
-            word = next((word for word in _INSTEAD if word in named), None)
-            help = None if word is None else _INSTEAD[word].format(self.name)
-            raise mistake("PTO-U210", f"{self.name}({listed}): {error}", help=help) from None
-        bound.apply_defaults()
-        return list(bound.arguments.values())
+        """The arguments, one value per parameter; raises for a number that a type cannot hold."""
+        if named or len(args) != len(self.parameters):
+            values = bound(self.name, self._signature, self.parameters, args, named)
+        else:
+            values = list(args)
+        require_range(self.name, self.parameters, self._ranges, values)
+        return values
 
     def specialise(
         self, values: list[object], blocks: Blocks = 1
@@ -428,14 +437,6 @@ class Kernel(Generic[P]):
             key = self._captured.key(), self._fixed(values), *shapes, debug
             self._cache[key] = found
         return found
-
-
-# Parameters that are no options of a call, and what to write.
-_INSTEAD = {
-    "profile": '{}.on("a2a3") is this kernel for another profile',
-    "device": "{}.time(..., device=) gives the time on a chip; a run depends on the profile alone",
-    "sanitize": "{}.sanitize(...) runs it under the sanitizer; PTO_SANITIZE=1 makes every run do",
-}
 
 
 def _writes() -> Writes:

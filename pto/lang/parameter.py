@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args, get_origin
+from typing import Any, ForwardRef, Literal, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
-from pto.core.dtypes import DType
+from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, Loc, PtoError, fail
+from pto.ir.builder import scalar_type
 from pto.lang.call.place import KernelError, located, mistake
-from pto.lang.values.scalars import Scalar
+from pto.lang.values.scalars import Scalar, limits_of
 from pto.lang.values.views import Global
 
 
@@ -70,16 +71,39 @@ def _parameter(name: str, hint: object) -> Parameter:
     if isinstance(hint, DType):
         return Parameter(name, "scalar", hint)
     origin = get_origin(hint) or hint
-    kinds = [a for a in get_args(hint) if isinstance(a, DType)]
     if origin is Global:
-        return Parameter(name, "array", kinds[0] if kinds else None, _sizes(name, hint))
+        return Parameter(name, "array", _element(name, hint), _sizes(name, hint))
     if origin is Scalar:
-        if not kinds:
+        kind = _element(name, hint)
+        if kind is None:
             raise fail(
                 "PTO-U210", f"{name}: pto.Scalar needs an element type, as pto.Scalar[pto.i32]"
             )
-        return Parameter(name, "scalar", kinds[0])
+        return Parameter(name, "scalar", kind)
     return Parameter(name, "constant")
+
+
+def _element(name: str, hint: object) -> DType | None:
+    """The element type of `pto.Global[pto.f32]`, `[np.float32]` or `["f32"]`; None for any."""
+    given: object = next(iter(get_args(hint)), Any)
+    if given is Any or isinstance(given, TypeVar):
+        return None
+    if isinstance(given, ForwardRef):
+        given = given.__forward_arg__
+    if isinstance(given, type) and np.generic in given.__mro__:
+        given = np.dtype(cast("type[np.generic]", given))
+    try:
+        if isinstance(given, str | DType | np.dtype):
+            return dtype(cast("str | DType | np.dtype[np.generic]", given))
+    except PtoError as error:
+        (found,) = error.diagnostics
+        raise fail("PTO-U210", f"{name}: {found.message}", help=found.help) from None
+    shown = given.__name__ if isinstance(given, type) else repr(given)
+    raise fail(
+        "PTO-U210",
+        f"{name}: an element type is one of pto or NumPy, got {shown}",
+        help="write pto.f32, pto.i32, ..; pto.Global alone takes arrays of any type",
+    )
 
 
 def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
@@ -125,6 +149,56 @@ def require_function(given: object) -> None:
         return
     what = "one that yields or awaits" if resumes else f"{type(given).__name__} {given!r}"
     raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
+
+
+# Parameters that are no options of a call, and what to write.
+_INSTEAD = {
+    "profile": '{}.on("a2a3") is this kernel for another profile',
+    "device": "{}.time(..., device=) gives the time on a chip; a run depends on the profile alone",
+    "sanitize": "{}.sanitize(...) runs it under the sanitizer; PTO_SANITIZE=1 makes every run do",
+}
+
+
+def bound(
+    kernel: str,
+    signature: inspect.Signature,
+    parameters: Sequence[Parameter],
+    args: Sequence[object],
+    named: Mapping[str, object],
+) -> list[object]:
+    """The arguments of a call with names or defaults, one value per parameter."""
+    try:
+        arguments = signature.bind(*args, **named)
+    except TypeError as error:
+        listed = ", ".join(f"{p.name}: {p}" for p in parameters)
+        word = next((word for word in _INSTEAD if word in named), None)
+        help = None if word is None else _INSTEAD[word].format(kernel)
+        raise mistake("PTO-U210", f"{kernel}({listed}): {error}", help=help) from None
+    arguments.apply_defaults()
+    return list(arguments.arguments.values())
+
+
+Range = tuple[int, int, int]  # where a parameter is among all, its least and greatest number
+
+
+def ranges_of(parameters: Sequence[Parameter]) -> list[Range]:
+    """The ranges of numbers that are integers. A program takes the bits of an i32 as u32 too."""
+    kinds = ((at, p.dtype) for at, p in enumerate(parameters) if p.kind == "scalar")
+    return [(at, *limits_of(scalar_type(kind))) for at, kind in kinds if kind and not kind.is_float]
+
+
+def require_range(
+    kernel: str, parameters: Sequence[Parameter], ranges: Sequence[Range], values: Sequence[object]
+) -> None:
+    """Raise for a number that its parameter cannot hold. Another value that is no
+    integer is refused when it is passed."""
+    for at, low, high in ranges:
+        value = values[at]
+        if isinstance(value, int | float | np.number) and (value < low or value > high):
+            param = parameters[at]
+            message = f"{kernel}: {param.name} is {param.dtype}, which goes from {low} to {high}"
+            help = "annotate a type that holds it, as pto.Scalar[pto.i64] or [pto.u32]"
+            raise mistake("PTO-U033", f"{message}, and cannot be {value}", help=help)
 
 
 def shaped(param: Parameter, value: object) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from itertools import dropwhile
-from typing import Any, ClassVar, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Unpack
 
 from pto.core.dtypes import I64
 from pto.core.errors import Diagnostic, PtoError
@@ -28,6 +28,9 @@ from pto.lang.values.tiles import Extents, Tile
 from pto.prove.assume import GRID
 from pto.transform.reuse import Reuse
 from pto.transform.tidy import drop_unused, tidy
+
+if TYPE_CHECKING:
+    from pto.lang.front.values import OuterBlock
 
 T = TypeVar("T")
 
@@ -53,7 +56,7 @@ class Trace(TileRegions):
         self.speaks = False  # it prints
         self.limits: dict[str, int] = {}  # upper bounds of named sizes, from tile shapes
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
-        self.outer: tuple[Any, ...] = ()  # bodies of loops over the generators being run
+        self.outer: tuple[OuterBlock, ...] = ()  # bodies of loops over the generators being run
         self._grid: list[Value] = []
         self.masks: dict[int, tuple[Value, ...]] = {}  # all-true ones, by bits
         self._known: dict[Hashable, Any] = {}  # what `once` has computed

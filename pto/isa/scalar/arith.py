@@ -43,8 +43,10 @@ def _compared(plain: str, unsigned: str = "") -> str:
 
 
 def _python(name: str, operator: str) -> Traits | None:
-    """Integers are signed for `divsi` and `sitofp`, unsigned for `divui` and `uitofp`."""
-    signed = True if "si" in name else False if "ui" in name else None
+    """Integers are signed for `divsi`, `sitofp` and `index_cast`, unsigned for `divui`, `uitofp`
+    and `index_castui`."""
+    is_signed = "si" in name or name == "index_cast"
+    signed = True if is_signed else False if "ui" in name else None
     return Traits(operator=operator, signed=signed) if operator else None
 
 
@@ -273,7 +275,7 @@ _INTS = ("integers", "integers")
 _NO_BITS = "- C++ of the chip has no cast of bits"
 for _name, (_meaning, (_in, _out), _cxx, _operator, *_rules) in {
     "index_cast": ("integer <-> index, sign extended", _INTS, "= {in}", "index", _index_cast),
-    "index_castui": ("integer <-> index, zero extended", _INTS, "= {u_in}", "", _index_cast),
+    "index_castui": ("integer <-> index, zero extended", _INTS, "= {u_in}", "index", _index_cast),
     "extsi": ("sign extension", _INTS, "= {in}", "cast", _wider),
     "extui": ("zero extension", _INTS, "= {u_in}", "cast", _wider),
     "trunci": ("low bits", _INTS, "= {in}", "cast", _narrower),

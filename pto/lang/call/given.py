@@ -31,7 +31,7 @@ from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import ValueHandle, current
 from pto.lang.call.signature import required_call
-from pto.lang.values.scalars import Scalar, as_value, is_number
+from pto.lang.values.scalars import Scalar, as_value, is_number, is_truth
 from pto.lang.values.tiles import Tile
 from pto.lang.values.views import Global, View, Whole, contiguous
 
@@ -136,7 +136,7 @@ def _number(row: Instr, operand: Operand, value: object, elem: ScalarType | None
     if operand.kind == "int":
         return as_value(value, value.scalar if isinstance(value, Scalar) else _FIXED["i32"])
     if operand.kind in _OF_ELEMENT or operand.kind in ("any", "scalar or pointer"):
-        if isinstance(value, Scalar) and not value.scalar.is_index:
+        if isinstance(value, Scalar) and not (value.scalar.is_index or is_truth(value)):
             return value.used()
         return as_value(
             value, elem or (_FIXED["i32"] if isinstance(value, int) else scalar_type(F32))

@@ -69,7 +69,7 @@ def _foreign(function: FunctionType, *args: object, **named: object) -> object:
     return function(*args, **named)
 
 
-def _copied(function: FunctionType) -> Callable[..., Any]:
+def _copied(function: FunctionType) -> Callable[..., object]:
     made = _code(function)
     if made is None:
         return function
@@ -78,7 +78,7 @@ def _copied(function: FunctionType) -> Callable[..., Any]:
     return _instance(function, made)
 
 
-def _generated(function: FunctionType, made: CodeType, *args: Any, **named: Any) -> Generated:
+def _generated(function: FunctionType, made: CodeType, *args: object, **named: object) -> Generated:
     def called(body: Body) -> object:
         return _instance(function, made, body)(*args, **named)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from pto.lang.call.place import mistake
@@ -20,6 +20,7 @@ from pto.lang.call.place import mistake
 YIELD = "_pto_yield"  # the body of the `for` statement, a variable of the rewritten function
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
+Iterator = Generator[object, object, object]  # as a generator function returns it
 Body = Callable[[object], object]  # returns whether it left the loop
 
 
@@ -42,10 +43,10 @@ def _is_replaceable(node: ast.AST) -> bool:
     return not isinstance(node, _YIELDS) and all(map(_is_replaceable, ast.iter_child_nodes(node)))
 
 
-def _yields(nodes: list[Any]) -> bool:
+def _yields(nodes: Iterable[ast.AST]) -> bool:
     """True if the nodes yield, without the functions inside."""
     return any(
-        isinstance(node, _YIELDS) or _yields(list(ast.iter_child_nodes(node)))
+        isinstance(node, _YIELDS) or _yields(ast.iter_child_nodes(node))
         for node in nodes
         if not isinstance(node, _SCOPES)
     )
@@ -82,11 +83,11 @@ def _called(value: ast.expr, where: ast.stmt) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(made, where))
 
 
-class Generated(Generator[Any, Any, Any]):
+class Generated(Iterator):
     """A call of a generator function. A `for` statement over it runs the rewritten function; for
     anything else it is the generator that Python makes."""
 
-    def __init__(self, resumed: Generator[Any, Any, Any], called: Callable[[Body], object]) -> None:
+    def __init__(self, resumed: Iterator, called: Callable[[Body], object]) -> None:
         self._resumed = resumed
         self._called = called
         self._is_left = False
@@ -103,7 +104,7 @@ class Generated(Generator[Any, Any, Any]):
         self._called(body)
         self._is_left = can_leave
 
-    def _python(self) -> Generator[Any, Any, Any]:
+    def _python(self) -> Iterator:
         if self._is_left:
             raise mistake(
                 "PTO-U224",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pto.ir.builder import INDEX
 from pto.ir.graph import Block, Operation, Region, Value
+from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.structure import CONDITION, FOR, WHILE, YIELD
 from pto.lang.control import Range
 from pto.lang.front.branches import unbroken
@@ -12,7 +14,7 @@ from pto.lang.front.carried import Assumed, CarriedLoop, CarriedValue, TraceAgai
 from pto.lang.front.values import Key, VariableSlots
 from pto.lang.trace import Trace
 from pto.lang.values.linear import Linear
-from pto.lang.values.scalars import Scalar, compare
+from pto.lang.values.scalars import Scalar, compare, converted
 
 Body = Callable[..., object]
 # The arguments of a region that are not carried, its body, and the operation that ends it.
@@ -69,17 +71,25 @@ def counted(
 
     def run(assumed: Assumed) -> None:
         loop = CarriedLoop(trace, slots, live | head, assumed, 1)
-        bounds, counter = items.bounds(), Value(items.kind, target)
+        kind = INDEX if stops else items.kind  # `while` adds a step at its end, where i32 may wrap
+        bounds, counter = items.bounds(kind), Value(kind, target)
         op = trace.append(FOR, {**bounds, "inits": []})
         loop.first = lambda: compare("==", trace.scalar(counter), trace.scalar(bounds["lower"]))
         number = Scalar[object](counter, trace, _steps(op, items))
-        region = [counter], lambda: body(number), _yields(trace)
+        region = [counter], lambda: body(_narrowed(number, items.kind)), _yields(trace)
         kept = _traced(loop, op, [region], runs=items.runs)
         leaving = [leaf for leaf in kept if leaf.place[0] in stops]
         results = _as_while(trace, op, kept, leaving) if leaving else op.results
         loop.after(kept, results, live)
 
     _attempts(trace, slots, run)
+
+
+def _narrowed(number: Scalar[object], kind: ScalarType) -> Scalar[object]:
+    """The counter in the type of its bounds, which holds it."""
+    narrow = converted(number, kind, implicit=True)
+    narrow.linear = number.linear
+    return narrow
 
 
 def _yields(trace: Trace) -> Callable[[list[Value]], object]:

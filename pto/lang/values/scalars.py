@@ -31,6 +31,7 @@ E = TypeVar("E", covariant=True)
 Number = int | float
 Extent = Any  # a size or offset: an int, a Scalar, or None where only the program knows it
 
+_OF_TRUTHS = ("&", "|", "^", "==", "!=", "select")  # these take truths as they are
 _LINEAR: dict[str, Callable[[Linear, Linear], Linear | None]] = {
     "+": lambda a, b: a.plus(b),
     "-": lambda a, b: a.plus(b, -1),
@@ -104,7 +105,7 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
         raise mistake(
             "PTO-U202",
             f"Python decides here while the kernel is traced, when the value of %{self.value.name}"
-            f" is not known{_because()}",
+            f" is not known{because()}",
             help="`if`, `while`, `and`, `or`, `not` and `a if c else b` work on it where the source"
             " is at hand; elsewhere choose with pto.select, pto.max or pto.min",
         )
@@ -140,7 +141,8 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
         )
 
 
-def _because() -> str:
+def because() -> str:
+    """Why the user's function that is being executed was not rewritten, as an end of a message."""
     frame = user_frame()
     reason = None if frame is None else why_not(frame.f_code)
     name = "" if frame is None else frame.f_code.co_name
@@ -170,12 +172,10 @@ def as_value(number: object, type: ScalarType) -> Value:
 
 def _fitting(number: Extent, type: ScalarType) -> Number:
     """The number; raises if it does not fit the type."""
-    kind = I64 if type.dtype is None else type.dtype
     if isinstance(number, float) and not math.isfinite(number):
         return number
-    low, high = (
-        (0, 1) if kind is I1 else (-kind.max, kind.max) if kind.is_float else (kind.min, kind.max)
-    )
+    kind = type.dtype
+    low, high = (-kind.max, kind.max) if kind and kind.is_float else limits_of(type)
     if low <= number <= high:
         return number
     raise mistake(
@@ -197,6 +197,8 @@ def converted(number: Scalar[object], type: ScalarType, *, implicit: bool) -> Sc
     source = number.scalar
     if source == type:
         return number
+    if type.name == "i1":
+        return compare("!=", number, 0)
     if implicit and source.is_float != type.is_float and source.is_float:
         raise mistake(
             "PTO-T202",
@@ -207,9 +209,23 @@ def converted(number: Scalar[object], type: ScalarType, *, implicit: bool) -> Sc
     for row, step in cast_steps(source, type):
         (value,) = current().emit(row, {"in": value}, results=[step], names=[value.name])
     made = current().scalar(value)
-    if isinstance(made, Scalar) and not source.is_float and not type.is_float:
+    if isinstance(made, Scalar) and _holds(type, source):
         made.linear = number.linear
     return made
+
+
+def _holds(type: ScalarType, source: ScalarType) -> bool:
+    """True if every number of an integer type is one of another integer type."""
+    if source.is_float or type.is_float:
+        return False
+    (low, high), (least, most) = limits_of(source), limits_of(type)
+    return least <= low and high <= most
+
+
+def limits_of(type: ScalarType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    kind = I64 if type.dtype is None else type.dtype
+    return (0, 1) if kind is I1 else (int(kind.min), int(kind.max))
 
 
 @lru_cache(maxsize=256)
@@ -280,6 +296,31 @@ def _settle(number: object, other: object) -> None:
         number.home.tighten(number.value, kind)
 
 
+def is_truth(number: object) -> bool:
+    """True for a truth of Python or of the program."""
+    if isinstance(number, Scalar):
+        return isinstance(number.type, ScalarType) and number.type.name == "i1"
+    return isinstance(number, bool)
+
+
+def _truths_counted(sign: str, a: object, b: object) -> tuple[object, object]:
+    """The operands with truths as the integers 0 and 1, as Python counts them. A choice between
+    truths, `&`, `|`, `^`, `==` and `!=` of them take them as they are."""
+    if not (is_truth(a) or is_truth(b)):
+        return a, b
+    if is_truth(a) and is_truth(b) and sign in _OF_TRUTHS:
+        return a, b
+    kinds = [n.scalar for n in (a, b) if isinstance(n, Scalar) and not is_truth(n)]  # pyright: ignore[reportUnknownMemberType]
+    kind = kinds[0] if kinds and kinds[0].is_integer else INDEX
+    return _integer(a, kind), _integer(b, kind)
+
+
+def _integer(number: object, kind: ScalarType) -> object:
+    if not is_truth(number):
+        return number
+    return converted(number, kind, implicit=True) if isinstance(number, Scalar) else int(number)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+
+
 def linear_of(number: object) -> Linear | None:
     if isinstance(number, Scalar):
         return None if number.scalar.is_float else number.linear
@@ -288,6 +329,7 @@ def linear_of(number: object) -> Linear | None:
 
 def arith(sign: str, a: object, b: object) -> Extent:
     """One arithmetic operation, with constant folding; tracks linear forms of integers."""
+    a, b = _truths_counted(sign, a, b)
     _require_defined(sign, a, b)
     if is_number(a) and is_number(b):
         return FOLDED[sign](a, b)
@@ -361,6 +403,7 @@ def _limits(value: object) -> tuple[float, float]:
 
 
 def compare(sign: str, a: object, b: object) -> Scalar[object]:
+    a, b = _truths_counted(sign, a, b)
     left, right, kind = _joined(a, b, sign)
     word = COMPARED[sign]
     if kind.is_float:
@@ -384,6 +427,8 @@ def select(condition: object, a: Any, b: Any) -> Any:
     """a where the condition holds, else b; both are evaluated."""
     if not isinstance(condition, Scalar):
         return a if condition else b
+    condition = converted(condition, scalar_type(I1), implicit=True)  # pyright: ignore[reportUnknownArgumentType]
+    a, b = _truths_counted("select", a, b)
     numbers = [each for each in (a, b) if isinstance(each, Scalar)]
     kind = numbers[0].scalar if numbers else type_of(a if isinstance(a, float) else b)
     values = (condition.used(), as_value(a, kind), as_value(b, kind))
