@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import enum
 import functools
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto.lang.front import variables
 from tests.lang.carry_kernels import CARRIED
 from tests.lang.python_kernels import NUMBERS, TILES
 
@@ -161,6 +163,53 @@ def test_a_function_of_an_installed_package_is_rewritten(tmp_path: Path, monkeyp
 
     assert [stored(kernel, n)[0] for n in (1, 7)] == [1, 4]
     monkeypatch.delitem(sys.modules, "helping")
+
+
+def test_names_of_functions_inside_are_their_own():
+    """Operands of the matrix unit are not carried: nothing after the loop may read `t` or `p`."""
+
+    def kernel(x: F32, y: F32) -> None:
+        def twice(t: Any) -> Any:
+            return t + t
+
+        def first(k: Any) -> Any:
+            p = k + 0.0
+            return p * 1.0
+
+        add = lambda t, u=1.0: t + u  # noqa: E731
+        total = pto.zeros(16, 64, pto.f32)
+        for i in pto.range(0, x.shape[0], 16):
+            t = pto.load(x[i:, :], 16, 64, role="mat")
+            p = pto.load(x[0:64, :], 64, 64, role="mat")
+            total = total + pto.dot(t, p)
+        sizes = [t * 1.0 for t in (1.0, 2.0)] + [p + 0.0 for p in (3.0,)]
+        total = add(twice(total), first(sum(sizes)))
+        pto.store(y, total)
+
+    x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64) % 5
+    y = np.zeros((16, 64), np.float32)
+    pto.kernel(kernel)(x, y)
+    assert np.array_equal(y, 2 * (x.reshape(4, 16, 64).sum(0) @ x) + 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def f(a, *b, c=d, **e): return a + b + c + e + g", "d g"),
+        ("lambda a, b=c: a + b + d", "c d"),
+        ("[a + b for a in c if a > d for e in a]", "b c d"),
+        ("[a for a in a]", "a"),
+        ("{a: b for a, b in c.items()}", "c"),
+        ("def f():\n a = 1\n def g():\n  nonlocal a\n  a = a + b\n return a", "b"),
+        ("def f():\n nonlocal a\n a = a + 1", "a"),
+        ("def f():\n global a\n a = a + 1", ""),
+        ("@d(e)\ndef f(a): return a", "d e"),
+        ("def f():\n if (a := b) > 1: pass\n return a", "b"),
+        ("(lambda: (yield a))", "a"),
+    ],
+)
+def test_variables_that_a_statement_reads(text: str, names: str):
+    assert variables.read(ast.parse(text)) == {*names.split()}
 
 
 # ---- without source

@@ -472,6 +472,20 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "def f():\n    for i in range(2):\n        yield i\ng = f()\nfor j in pto.range(n):  # here\n"
         "    for i in g:\n        print(i)",
     ),
+    "an operand of the matrix unit after its loop": (
+        "PTO-U217",
+        "for i in pto.range(2):\n    t = pto.load(x, 16, 64, role='mat')\n"
+        "pto.store(y, pto.dot(t, pto.zeros(64, 64, pto.f32)))  # here",
+    ),
+    "a pair with such an operand after its loop": (
+        "PTO-U217",
+        "for i in pto.range(n):\n    t = (i, pto.load(x, 16, 64, role='mat'))\n"
+        "pto.store(y, pto.dot(t[1], pto.zeros(64, 64, pto.f32)))  # here",
+    ),
+    "a window after its loop": (
+        "PTO-U217",
+        "for i in pto.range(2):\n    t = pto.load(x, 16, 64)[0:8, :]\npto.store(y[0:8, :], t)  # here",
+    ),
     "a number of a generator that may not yield": (
         "PTO-U217",
         "def f():\n    for i in pto.range(n):\n        yield i\nfor i in f():\n    k = i\nprint(k)  # here",

@@ -74,7 +74,7 @@ def _is_of(node: Definition, code: CodeType) -> bool:
     )
 
 
-def parameters(node: Definition) -> list[str]:
+def parameters(node: Definition | ast.AsyncFunctionDef) -> list[str]:
     """The names of the parameters, in the order of a code object's variables."""
     a = node.args
     rest = [each for each in (a.vararg, a.kwarg) if each is not None]

@@ -234,10 +234,15 @@ class CarriedLoop:
     # ---- variables that only the body binds
 
     def _add_late(self, key: Key, value: object) -> None:
-        if all(is_plain(v) or isinstance(v, Tile) for v in leaves(value)):
+        try:
+            for leaf in leaves(value):
+                if isinstance(leaf, Tile):
+                    require_one_tile_type(leaf, leaf)
+                elif not is_plain(leaf):
+                    raise Unjoinable(f"it is {words(value)} inside the loop only")
             self._found[key] = value
-        else:
-            self.lost[key] = f"it is {words(value)} inside the loop only"
+        except Unjoinable as why:
+            self.lost[key] = str(why)
 
     def carry_late(self, op: Operation, blocks: Sequence[Block], *, runs: bool) -> None:
         """Carry variables that only the body binds; their initial values are never read. If the
@@ -263,7 +268,6 @@ class CarriedLoop:
         return leaf
 
     def _late_tile(self, leaf: CarriedValue, part: Tile, op: Operation, block: Block) -> None:
-        require_one_tile_type(part, part)
         with ahead_of(self.trace, op):
             leaf.inside = buffer(self.trace, part, leaf.name)
         with self.trace.inside(block):

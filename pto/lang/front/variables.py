@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from pto.lang.call.source import parameters
+
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Names = frozenset[str]
@@ -48,9 +50,41 @@ def binds(nodes: Iterable[ast.AST]) -> bool:
 
 
 def read(*nodes: ast.AST | None) -> Names:
-    """The variables that are read, also by functions inside."""
-    found = (n for node in nodes if node is not None for n in ast.walk(node))
-    return frozenset(n.id for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    """The variables that are read, also by functions inside; without those of these functions."""
+    return frozenset(name for node in nodes if node is not None for name in _read(node))
+
+
+def _read(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            yield node.id
+        return
+    inner = (name for each in ast.iter_child_nodes(node) for name in _read(each))
+    local = _local(node)
+    yield from (name for name in inner if name not in local)
+    if isinstance(node, _COMPREHENSIONS):  # the first iterable is outside
+        yield from _read(node.generators[0].iter)
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        outside = (
+            *node.args.defaults,
+            *node.args.kw_defaults,
+            *getattr(node, "decorator_list", ()),
+        )
+        yield from read(*outside)
+
+
+def _local(node: ast.AST) -> Names:
+    """The variables of a function or comprehension itself."""
+    if isinstance(node, _COMPREHENSIONS):
+        return bound(each.target for each in node.generators)
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return NONE
+    own = frozenset(parameters(node))
+    if isinstance(node, ast.Lambda):
+        return own
+    return (own | bound(node.body) | declared(node.body, ast.Global)) - declared(
+        node.body, ast.Nonlocal
+    )
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
