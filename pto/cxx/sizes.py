@@ -16,14 +16,15 @@ from pto.core.pad import pad
 from pto.core.tile import Role, TileType
 from pto.cxx.packed import values_in
 from pto.cxx.records import GLOBAL, Passed, element
-from pto.isa.meaning.tile.extract import INSERT
+from pto.isa.meaning.tile.extract import INSERT, INSERT_SCALED
 from pto.isa.row.attributes import Attribute, Bool
 from pto.isa.row.instr import Attr, Family, Instr
 from pto.isa.row.types import TileBuf, View
+from pto.isa.rules.windows import boxes_written
 from pto.isa.tile.compare import SELECT
 from pto.isa.tile.convert import CONVERT
 from pto.isa.tile.expand import BY_ROW
-from pto.isa.tile.extract import WINDOW
+from pto.isa.tile.extract import SCALED_WINDOW, WINDOW
 from pto.isa.tile.matmul import GEMV, MATMUL
 from pto.isa.tile.move import LOAD, MOVE, STORE
 from pto.isa.tile.rearrange import FILLPAD
@@ -344,6 +345,18 @@ def _inserted(bound: BoundCall, profile: str) -> None:
         bound.set_tile("dst", replace(dst, layout=layout, rows=size[0], cols=size[1], valid=size))
 
 
+def _inserted_whole(bound: BoundCall, profile: str) -> None:
+    """An insertion writes whole boxes, also what of them is not valid in src (TInsert.hpp)."""
+    src, dst = bound.tile("src"), bound.tile("dst")
+    inserts = bound.row.body in (INSERT, INSERT_SCALED)
+    if profile == "cpu" or not inserts or src is None or dst is None:
+        return
+    boxes = boxes_written(src, dst, profile, "mode" in bound.attrs or "tinsertMode" in bound.attrs)
+    if 0 not in _valid(src):
+        rows, cols = (-(-n // box) * box for n, box in zip(_valid(src), boxes, strict=True))
+        bound.set_tile("src", replace(src, valid=(min(rows, src.rows), min(cols, src.cols))))
+
+
 def _boxed(
     tile: Passed, of: TileType, view: Passed, shape: list[int], profile: str
 ) -> tuple[Passed, Passed] | None:
@@ -369,4 +382,5 @@ _WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[BoundCall, str], None]], 
     ((CONVERT,), _paired),
     ((MOVE,), _exponents),
     ((WINDOW,), _inserted),
+    ((WINDOW, SCALED_WINDOW), _inserted_whole),
 )

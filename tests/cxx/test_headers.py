@@ -216,6 +216,19 @@ def test_boxes_are_inserted_by_columns_whatever_the_type_says(kernel, declared: 
     np.testing.assert_array_equal(y, x[:1024])
 
 
+def test_an_insertion_in_bursts_writes_16_rows_at_a_time(kernel):
+    """a5/TInsert.hpp, TInsertSplitImpl: 8 rows are valid in the tile that is inserted."""
+    part = (
+        "Tile<TileType::Vec, half, 16, 32, BLayout::ColMajor, 8, 32, SLayout::RowMajor, 512> part;"
+    )
+    text = (INSERT % "ColMajor").replace("TINSERT(l1, nz", "TINSERT<TInsertMode::SPLIT2>(l1, part")
+    text = text.replace("TASSIGN(nd, 0);", f"{part} TASSIGN(part, 0x1000); TASSIGN(nd, 0);")
+    x = np.concatenate([np.arange(1024) % 61, np.eye(32).reshape(-1)]).astype(np.float16)
+    y = np.zeros(1024, np.float16)
+    kernel(text, profile="a5").run(y, x)
+    np.testing.assert_array_equal(y, x[:1024])
+
+
 BOXES = """
 extern "C" __global__ AICORE void k(__gm__ float* y, __gm__ half* x, __gm__ half* unit)
 {

@@ -46,9 +46,9 @@ def test_a_window_is_cut_out(source: str, target: str, valid: tuple[int, int]):
 @pytest.mark.parametrize(
     ("source", "target"), [("vec ND", "vec ND"), ("vec NZ", "vec NZ"), ("vec ND", "mat NZ")]
 )
-@pytest.mark.parametrize("valid", [(16, 16), (3, 5)])
-def test_a_window_is_pasted_in(source: str, target: str, valid: tuple[int, int]):
-    bench = bench_at(32, 16)
+@pytest.mark.parametrize(("profile", "valid"), [("a5", (16, 16)), ("a5", (3, 16)), ("cpu", (3, 5))])
+def test_a_window_is_pasted_in(source: str, target: str, profile: str, valid: tuple[int, int]):
+    bench = bench_at(32, 16, profile)
     data, whole = numbered(16, 16, np.float16), -numbered(64, 48, np.float16)
     a, b = source.split(), target.split()
     bench.tile("s", f"{a[0]}, 16x16xf16{TILES[a[1]]}", data, valid=valid)
@@ -72,12 +72,75 @@ def test_a_window_outside_is_refused(at: tuple[int, int]):
         assert untouched(tile).all()
 
 
+# pto-isa TExtract.hpp, TInsert.hpp: tiles, start, the index or extent that is named, profiles
+INSIDE_A_BOX = [
+    ("mat 128x128xf16 NZ", "left 32x32xf16 NZ", (8, 0), "indexRow is 8, not a multiple of 16"),
+    ("mat 128x128xf16 NZ", "left 32x32xf16 NZ", (0, 8), "indexCol is 8, not a multiple of 16"),
+    ("mat 128x128xi8 ZN", "left 32x32xi8 NZ", (16, 0), "indexRow is 16, not a multiple of 32"),
+    ("acc 32x64xf32 ACC", "mat 32x32xf16 NZ", (0, 8), "indexCol is 8, not a multiple of 16"),
+    ("vec 32x64xf16 NZ", "vec 16x32xf16 NZ", (0, 8), "indexCol is 8, not a multiple of 16"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "at", "message"), INSIDE_A_BOX)
+def test_a_window_inside_a_box_is_refused(source, target, at, message):
+    """The start is known in the run alone: Bench passes it as an argument."""
+    bench = bench_at(*at)
+    for name, tile in (("s", source), ("d", target)):
+        role, shape, layout = tile.split()
+        bench.tile(name, f"{role}, {shape}{TILES[layout]}")
+    with pytest.raises(PtoError, match=message) as error:
+        bench.run(EXTRACT)
+    assert error.value.diagnostics[0].code == "PTO-S061"
+
+
+ROWS_OF_ACC = "rows 16 to 31 of dst, since 32 are written at a time"
+BESIDE = [  # source, its valid region, target, start, mode, message ("" is legal)
+    ("acc 32x32xf32 ACC", (16, 32), "mat 64x64xf16 NZ", (0, 0), "", ROWS_OF_ACC),
+    ("acc 32x32xf32 ACC", (32, 8), "mat 64x64xf16 NZ", (0, 0), "", "columns 8 to 15 of dst"),
+    ("acc 32x32xf32 ACC", (32, 16), "mat 64x64xf16 NZ", (0, 0), "", ""),
+    ("acc 32x32xf32 ACC", (32, 8), "mat 64x64xf32 NZ", (0, 0), "", ""),
+    ("vec 16x16xf16 NZ", (3, 5), "mat 64x48xf16 NZ", (32, 16), "", "columns 21 to 31 of dst"),
+    ("vec 16x16xf16 NZ", (3, 5), "vec 64x48xf16 NZ", (32, 16), "", "columns 21 to 31 of dst"),
+    ("vec 16x16xf16 NZ", (3, 16), "mat 64x48xf16 NZ", (32, 16), "", ""),
+    ("vec 16x16xf16 NZ", (3, 16), "mat 64x48xf16 NZ", (32, 16), "SPLIT2", "rows 35 to 47 of dst"),
+    ("vec 16x16xf16 ZN", (5, 16), "mat 64x48xf16 ZN", (16, 0), "", "rows 21 to 31 of dst"),
+]
+
+
+@pytest.mark.parametrize(("source", "valid", "target", "at", "mode", "message"), BESIDE)
+def test_a_window_that_overwrites_what_is_beside_it_is_refused(
+    source, valid, target, at, mode, message
+):
+    bench = bench_at(*at)
+    role, shape, layout = source.split()
+    bench.tile("s", f"{role}, {shape}{TILES[layout]}", valid=valid)
+    role, shape, layout = target.split()
+    bench.tile("d", f"{role}, {shape}{TILES[layout]}")
+    text = INSERT + (f' {{mode = "{mode}"}}' if mode else "")
+    if not message:
+        bench.run(text)
+        return
+    with pytest.raises(PtoError, match=message) as error:
+        bench.run(text)
+    assert error.value.diagnostics[0].code == "PTO-S085"
+
+
+def test_a_partial_window_at_the_end_of_the_valid_region_is_legal():
+    """What the units write beside it is not valid in dst."""
+    bench = bench_at(32, 16)
+    bench.tile("s", f"acc, 32x32xf32{TILES['ACC']}", numbered(32, 32), valid=(9, 24))
+    bench.tile("d", f"mat, 64x64xf16{TILES['NZ']}", np.zeros((64, 64)), valid=(41, 40))
+    bench.run(INSERT)
+    assert np.array_equal(bench["d"][32:41, 16:40], numbered(32, 32)[:9, :24].astype(np.float16))
+
+
 def test_two_windows_at_once():
     bench = bench_at(0, 0)
     data = numbered(32, 32, np.float16)
     bench.tile("s", "vec, 32x32xf16", data)
-    bench.tile("d", f"mat, 16x16xf16{TILES['NZ']}")
-    bench.tile("e", f"mat, 16x16xf16{TILES['NZ']}")
+    bench.tile("d", f"vec, 16x16xf16{TILES['NZ']}")
+    bench.tile("e", f"vec, 16x16xf16{TILES['NZ']}")
     bench.scalar("r1", "index", 16)
     bench.scalar("c1", "index", 8)
     bench.run(
@@ -202,20 +265,20 @@ def test_an_inserted_column_takes_the_scale_of_its_own_number():
     bench = bench_at(16, 32)
     bench.tile("s", f"acc, 16x16xi32{TILES['ACC']}", np.full((16, 16), 2))
     bench.tile("f", "scaling, 1x16xui64", np.array([[word(j, signed=True) for j in range(16)]]))
-    bench.tile("d", f"mat, 32x64xi8{TILES['NZ']}", np.zeros((32, 64)))
+    bench.tile("d", f"mat, 32x64xi8{TILES['NZ']}", np.zeros((32, 64)), valid=(32, 48))
     bench.run("pto.tinsert_fp ins(%s, %f, %r, %c : {s}, {f}, index, index) outs(%d : {d})")
-    expected = np.zeros((32, 64), np.int8)
-    expected[16:, 32:48] = 2 * np.arange(16)
-    assert np.array_equal(bench["d"], expected)
+    expected = np.zeros((32, 48), np.int8)
+    expected[16:, 32:] = 2 * np.arange(16)
+    assert np.array_equal(bench["d"][:, :48], expected)
 
 
 def test_a_scalar_scale_into_a_window():
     bench = bench_at(0, 0)
     bench.tile("s", f"acc, 16x16xf32{TILES['ACC']}", np.full((16, 16), 3.0))
     bench.scalar("q", "i64", word(2.0, signed=True))
-    bench.tile("d", f"mat, 16x32xi8{TILES['NZ']}", np.zeros((16, 32)))
+    bench.tile("d", f"mat, 16x32xi8{TILES['NZ']}", np.zeros((16, 32)), valid=(16, 16))
     bench.run("pto.tinsert ins(%s, %r, %c, %q : {s}, index, index, i64) outs(%d : {d})")
-    assert (bench["d"][:, :16] == 6).all() and not bench["d"][:, 16:].any()
+    assert (bench["d"][:, :16] == 6).all()
 
 
 @pytest.mark.parametrize("rows_first", [True, False])

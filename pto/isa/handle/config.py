@@ -12,9 +12,10 @@ from pto.isa.row.instr import Attr, Result, read, write
 from pto.isa.row.order import Barrier, CoreBarrier
 from pto.isa.row.pipe_of import named_pipe
 from pto.isa.row.traits import Traits
-from pto.isa.rules.paths import same_role, same_type, window_inside
+from pto.isa.rules.paths import same_role, same_type
 from pto.isa.rules.rule import Case, dtype_in, in_role, rule
 from pto.isa.rules.tile import NPU, tile_family
+from pto.isa.rules.windows import window_inside
 
 _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C++"
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from pto.core.compact import Compact
 from pto.core.layout import SLayout
 from pto.core.tile import TileType
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr
 from pto.isa.rules.rule import LIBRARY, Case, dims, odd_one, rule, rule_of
+from pto.isa.rules.windows import in_source
 
 RELU = Attr("reluPreMode", "relu_pre_mode", default="no_relu", meaning="clip at 0 on the way out")
 ACC_TO_VEC = Attr("accToVecMode", "acc_to_vec_mode", meaning="which vector sub-blocks get the tile")
@@ -194,48 +194,11 @@ def quant_forms(case: Case) -> str | None:
     return f"{given[0]} with {mode}" if given and mode.startswith("dual") else None
 
 
-@rule_of("PTO-S060", "expects {window} to lie inside {whole}")
-def window_inside(
-    case: Case,
-    window: str,
-    whole: str,
-    *,
-    valid: bool = False,
-    at: tuple[str, str] = ("indexRow", "indexCol"),
-) -> str | None:
-    """`window` must lie inside `whole`: inside the valid region for vec tiles and insertions, else
-    inside the whole tile."""
-    small, large = case.tile(window), case.tile(whole)
-    if small is None or large is None:
-        return None
-    by_valid = valid or small.role.value == "vec" or case.profile.name == "cpu"
-    sizes = small.valid if by_valid or small.compact is not Compact.NULL else small.shape
-    for name, size, limit in zip(at, _in_source(case, sizes), large.shape, strict=True):
-        start = case.number(name)
-        if start is None or size is None or 0 <= start <= limit - size:
-            continue
-        return f"{name} is {start}, {window} takes {size} of the {limit} in {whole}"
-    return None
-
-
-def _in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    """Items of src for `sizes` items of dst: twice as many along the axis of dst's pairs."""
-    src, dst = case.tile("src"), case.tile("dst")
-    if src is None or dst is None or case.word("turnPairs") != "true" or None in sizes:
-        return sizes
-    if src.layout.slayout is dst.layout.slayout:
-        return sizes
-    rows, cols = (n or 0 for n in sizes)
-    if dst.layout.slayout is SLayout.COL_MAJOR:
-        return 2 * rows, -(-cols // 2)
-    return -(-rows // 2), 2 * cols
-
-
 @rule("PTO-S020", "expects src and dst to have one shape", id="same-shape")
 def one_shape(case: Case, src: TileType, dst: TileType) -> str | None:
     """src and dst must have the same shape; counted in values if their pairs lie along different
     axes."""
-    fits = _in_source(case, dst.shape) == src.shape
+    fits = in_source(case, dst.shape) == src.shape
     return None if fits else f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
 
@@ -263,30 +226,6 @@ def pairs_turned(case: Case, src: TileType, dst: TileType) -> str | None:
     orders = {tile.layout.slayout for tile in (src, dst)}
     boxes = {SLayout.ROW_MAJOR, SLayout.COL_MAJOR}
     return None if orders == boxes else f"src is {src.layout.name}, dst is {dst.layout.name}"
-
-
-@rule_of("PTO-S061", "expects the window to start at a box or block of {whole}")
-def window_aligned(case: Case, whole: str, *roles: str) -> str | None:
-    """A window starts at a box, or at a 32-byte block of a tile without boxes."""
-    tile = case.tile(whole)
-    if tile is None or tile.role.value not in roles or _one_element(case):
-        return None
-    steps = _steps(tile)
-    # a5 loads factors from any row: PTOAS's textract_verify_a5_mat_lr_nonzero_offset
-    any_row = case.profile.name == "a5" and case.role("dst") in ("left", "right")
-    for name, step in zip(("indexRow", "indexCol"), steps, strict=True):
-        start = case.number(name)
-        if start is not None and start % step and not (any_row and name == "indexRow"):
-            return f"{name} is {start}, not a multiple of {step} ({tile})"
-    return None
-
-
-def _one_element(case: Case) -> bool:
-    return any(tile.valid == (1, 1) for _, tile in case.tiles())
-
-
-def _steps(tile: TileType) -> tuple[int, int]:
-    return tile.box if tile.layout.is_boxed else (1, max(1, 32 // tile.itemsize))
 
 
 @rule("PTO-L062", "expects mode to name the layouts of src and dst")

@@ -25,8 +25,6 @@ from pto.isa.rules.paths import (
     pairs_kept,
     pairs_turned,
     quant_forms,
-    window_aligned,
-    window_inside,
 )
 from pto.isa.rules.rule import (
     LIBRARY,
@@ -39,6 +37,14 @@ from pto.isa.rules.rule import (
     same_dtype,
 )
 from pto.isa.rules.tile import NPU, library_types, results_apart, tile_family
+from pto.isa.rules.windows import (
+    starts_at_boxes,
+    turned_squares,
+    whole_fractals,
+    window_aligned,
+    window_alone,
+    window_inside,
+)
 
 _AT = reads("indexRow indexCol", "index")
 _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
@@ -163,8 +169,10 @@ WINDOW.row(
         window_inside("dst1", "src", at=("indexRow1", "indexCol1")),
         results_apart("dst", "dst1"),
         _two_windows,
-        window_aligned("src", "mat").on(NPU),
-        window_aligned("src", "vec").on("a2a3"),
+        window_aligned("src").on(NPU),
+        starts_at_boxes.on("a5"),
+        turned_squares.on(NPU),
+        whole_fractals.on(NPU),
         carried({"left": CUBE_A2A3, "right": CUBE_A2A3}).on("a2a3"),
         carried(dict.fromkeys(("left", "right", "scaling"), _EXTRACTED_A5)).on("a5"),
         *WINDOW_TYPES,
@@ -179,6 +187,8 @@ WINDOW.row(
         in_layout("src", "NZ", "ZN", "ND").into("left").out_of("mat").on("a5").current,
         in_layout("dst", "ZN").into("right").on(NPU).current,
         in_layout("src", "NZ", "ZN").into("right").out_of("mat").on("a5").current,
+        in_layout("dst", "ND").into("vec").out_of("acc").on("a5").current,
+        in_layout("dst", "NZ").into("mat").out_of("acc").on(NPU).current,
     ),
     notes=(
         "modes: the PTO manual has them as an argument, headers and PTOAS tell the change"
@@ -186,8 +196,8 @@ WINDOW.row(
         "vec->left and vec->right exist with a mode only: the manual has them, no header does",
         "a written mode packs the valid elements of the boxed side without gaps, as the manual"
         " says; without one they lie where the tile's layout puts them, as tmatmul reads them",
-        "PTOAS refuses any offset for mat->left and mat->right on a5; the header takes offsets of"
-        " whole boxes, and so do we",
+        "PTOAS takes any offset for mat->left and mat->right on a5; the header cuts it to whole"
+        " boxes, so a row inside a box is a warning, and a run refuses it",
         "left: PTOAS reads ZZ and NZ as the one its target has, ZZ on a2a3 and NZ on a5",
         "pipe: the IR manual says V only; event.hpp and the td tell it by the roles",
     ),
@@ -202,7 +212,7 @@ SCALED_WINDOW.row(
     body=extract.EXTRACT_SCALED,
     operands=(read("src"), read("fp"), *_AT, write("dst")),
     types="i32 f32",
-    rules=window_inside("dst", "src"),
+    rules=(window_inside("dst", "src"), window_aligned("src").on(NPU)),
     cxx="TEXTRACT_FP dst src fp indexRow indexCol | TEXTRACT dst src fp:scaling indexRow indexCol",
 )
 
@@ -233,7 +243,8 @@ WINDOW.row(
         joined("acc->mat vec->vec", "left->vec right->vec").on("a2a3"),
         joined("acc->mat acc->vec vec->mat vec->vec", "left->vec right->vec").on("a5"),
         window_inside("src", "dst", valid=True),
-        window_aligned("dst", "vec").out_of("vec").on("a2a3"),
+        window_aligned("dst").on(NPU),
+        window_alone.on(NPU),
         *WINDOW_TYPES,
         dtype_in("src", _INSERTED_A5).out_of("vec").on("a5"),
         _one_layout.into("vec").out_of("vec").on(NPU),
@@ -258,6 +269,10 @@ SCALED_WINDOW.row(
     body=extract.INSERT_SCALED,
     operands=(read("src"), read("fp"), *_AT, update("dst")),
     types="i32 f32",
-    rules=window_inside("src", "dst", valid=True),
+    rules=(
+        window_inside("src", "dst", valid=True),
+        window_aligned("dst").on(NPU),
+        window_alone.on(NPU),
+    ),
     cxx="TINSERT_FP dst src fp indexRow indexCol | TINSERT dst src fp:scaling indexRow indexCol",
 )

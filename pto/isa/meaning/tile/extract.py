@@ -14,6 +14,13 @@ from pto.isa.meaning.tile.pairs import turn, turns_pairs
 from pto.isa.meaning.tile.patch import packing
 from pto.isa.meaning.tile.transfer import TileTransfer
 from pto.isa.rules.rule import Case
+from pto.isa.rules.windows import (
+    Step,
+    beside_the_window,
+    inside_a_box,
+    window_step,
+    written_boxes,
+)
 
 
 def _packings(case: Case) -> tuple[PackedOrder | None, PackedOrder | None]:
@@ -23,9 +30,21 @@ def _packings(case: Case) -> tuple[PackedOrder | None, PackedOrder | None]:
     return src, dst
 
 
+def _start(x: Mover, name: str, r: Any, c: Any, step: Step, whole: Tile) -> tuple[Any, Any]:
+    """The start of a window, which must be a multiple of `step`."""
+    at = x.number(r), x.number(c)
+    if step != (1, 1):
+        x.require(
+            (at[0] % step[0] == 0) & (at[1] % step[1] == 0),
+            lambda: inside_a_box(name, at, step, whole.type),
+        )
+    return at
+
+
 def _extract(case: Case) -> Callable[..., None]:
     """Copy a window of src over dst's valid region."""
     transfer, packed, turned = TileTransfer(case), _packings(case), turns_pairs(case)
+    step, name = window_step(case, "src"), case.op.name
 
     def run(
         x: Mover,
@@ -42,7 +61,7 @@ def _extract(case: Case) -> Callable[..., None]:
         for target, row, col in ((dst1, r1, c1), (dst, r, c)):
             if target is None:
                 continue
-            at = x.number(row), x.number(col)
+            at = _start(x, name, row, col, step, src)
             if turned:
                 turn(x, src, at, target, target.get_valid())
             else:
@@ -61,10 +80,19 @@ def _extract_scaled(case: Case) -> Callable[..., None]:
 def _insert(case: Case) -> Callable[..., None]:
     """Copy src's valid region into a window of dst."""
     transfer, packed = TileTransfer(case), _packings(case)
+    step, boxes, name = window_step(case, "dst"), written_boxes(case), case.op.name
 
     def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, fp: Any, word: Any) -> None:
-        to = x.number(r), x.number(c)
-        transfer(x, src, (0, 0), dst, to, src.get_valid(), fp=fp, word=word, packed=packed)
+        to = _start(x, name, r, c, step, dst)
+        size, kept = src.get_valid(), dst.get_valid()
+        for axis, box in enumerate(boxes):
+            if box > 1:
+                end = to[axis] + size[axis]
+                x.require(
+                    (size[axis] % box == 0) | (end >= kept[axis]),
+                    lambda: beside_the_window(name, to, size, boxes, kept),
+                )
+        transfer(x, src, (0, 0), dst, to, size, fp=fp, word=word, packed=packed)
 
     return run
 

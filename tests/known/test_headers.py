@@ -1,0 +1,41 @@
+"""Every fact of the headers of the chips has a rule that finds it, or a reason to need none."""
+
+from __future__ import annotations
+
+import pytest
+
+from pto.core.errors import Diagnostic
+from pto.ir.text.parser import parse
+from pto.verify.program import judge
+from tests.known import headers_windows
+from tests.known.headers import Fact, program
+
+GROUPS = (headers_windows,)
+FACTS = [fact for group in GROUPS for fact in group.FACTS]
+RULED = [(fact, profile) for fact in FACTS if fact.code for profile in fact.profiles.split()]
+RIGHT = [(fact, profile) for fact in FACTS if fact.right for profile in fact.profiles.split()]
+
+
+def found(call: str, profile: str) -> list[Diagnostic]:
+    return judge(parse(program(call)), profile=profile)[1]
+
+
+def named(cases: list[tuple[Fact, str]]) -> list[str]:
+    return [f"{profile}: {fact.where.split(';')[0]} {fact.says}"[:90] for fact, profile in cases]
+
+
+@pytest.mark.parametrize(("fact", "profile"), RULED, ids=named(RULED))
+def test_a_call_that_a_header_refuses_or_changes_is_found(fact: Fact, profile: str):
+    seen = {(d.code, d.severity) for d in found(fact.wrong, profile)}
+    assert (fact.code, fact.severity) in seen, seen
+
+
+@pytest.mark.parametrize(("fact", "profile"), RIGHT, ids=named(RIGHT))
+def test_a_call_close_by_has_no_finding(fact: Fact, profile: str):
+    assert [d.message for d in found(fact.right, profile)] == []
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.where)
+def test_a_fact_has_a_rule_or_a_reason(fact: Fact):
+    assert bool(fact.code) != bool(fact.why), "either a code or a reason"
+    assert not fact.code or (fact.profiles and fact.wrong and fact.right)
