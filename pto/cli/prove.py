@@ -55,10 +55,10 @@ def _of_kernel(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     from pto.lang.any_size import generalised
     from pto.lang.any_size import prove as prove_kernel
 
-    made = program.traced(args.file, args, whole=False)[0]
+    made, values = program.traced(args.file, args, whole=False)
     general = generalised(made)
     given = _numbers(args.set, entry_functions(general.made.module, None))
-    return prove_kernel(made, general=general, given=given, **stated)
+    return prove_kernel(made, values, general=general, given=given, **stated)
 
 
 def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:

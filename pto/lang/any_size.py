@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pto.core.errors import PtoError
 from pto.lang.example import example_of
@@ -21,15 +23,17 @@ from pto.lang.tracing import Shape, Specialised, Tracing
 from pto.observe.proofs import Proofs
 from pto.observe.proofs import prove as prove_module
 from pto.plan.calls import entry_functions
-from pto.prove.assume import Stated
+from pto.prove.assume import GRID, KnownCall, Stated
 from pto.prove.decide import never_negative
 from pto.prove.facts import facts
-from pto.prove.number import Extreme, Number, of
+from pto.prove.number import Extreme, Number, Symbol, evaluated, of
 from pto.prove.questions import Answer
 from pto.prove.values import Guards, ViewAxis
+from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
 from pto.target.profile import profile
 from pto.verify import verify
+from pto.verify.program import legal_target
 
 if TYPE_CHECKING:
     from pto.lang.kernel import Kernel
@@ -55,16 +59,16 @@ class Generalised:
     def limits(self) -> list[str]:
         return [f"{name} <= {most}" for name, most in self.made.limits.items()]
 
-    def whole_tiles(self, assume: Sequence[str]) -> list[str]:
+    def whole_tiles(self, assume: Sequence[str], of_call: Mapping[str, int]) -> list[str]:
         """Where a size is a whole number of tiles, a call has windows of whole tiles. Returns what
-        they need: no window starts at the end of its array, or beyond."""
+        they need: no window starts at the end of its array, or beyond. `of_call`: its sizes."""
         stated = Stated(assume=assume)
         uses = (u for f in entry_functions(self.made.module, None) for u in facts(f, stated).uses)
-        each = [_inside_if(axis, use.given) for use in uses for axis in use.window.axes]
+        each = [_inside_if(axis, use.given, of_call) for use in uses for axis in use.window.axes]
         return list(dict.fromkeys(text for text in each if text)) if self.axes else []
 
 
-def _inside_if(axis: ViewAxis, given: Guards) -> str:
+def _inside_if(axis: ViewAxis, given: Guards, of_call: Mapping[str, int]) -> str:
     """When a window is inside though it has the size of its tile; empty if it always is."""
     sizes, starts = (_least(n) for n in (axis.size, axis.offset))
     room = next((n.value for n in sizes if n.value), None)
@@ -75,7 +79,15 @@ def _inside_if(axis: ViewAxis, given: Guards) -> str:
     moves = Number(frozenset(moving))
     if any(n % room for _, n in moves.terms):
         return ""
-    return f"{start} < {axis.extent} where {room} divides {axis.extent - start + moves}"
+    rest = axis.extent - start + moves
+    known = {s: of_call[s.name] for s in axis.extent.symbols() if s.name in of_call}
+    text = f"{start} < {axis.extent} where {room} divides {rest}"
+    left, extent = evaluated(rest, known), evaluated(axis.extent, known)
+    match [(atom, count) for atom, count in moves.terms]:
+        case [(Symbol(kind="block"), step)] if left is not None and left % room == 0 and step > 0:
+            return f"{text} (at most {-(-left // step)} blocks for {extent})"
+        case _:
+            return text
 
 
 def _least(n: Number) -> list[Number]:
@@ -103,6 +115,28 @@ def generalised(made: Specialised) -> Generalised:
 _TRIED = 24  # sets of sizes: all of them, all but one, ..
 
 
+def known_call(made: Specialised, args: Sequence[object]) -> KnownCall:
+    """The numbers of a call, and its arrays that share memory. `args`: the program's arguments."""
+    params = parameters(*entry_functions(made.module, None))
+    values = {param.name: value for param, value in zip(params, args, strict=False)}
+    numbers = {name: n for name, n in values.items() if isinstance(n, int) and name not in GRID}
+    arrays = [(name, array) for name, array in values.items() if isinstance(array, np.ndarray)]
+    same, shared = dict[str, str](), list[tuple[str, str]]()
+    for (a, first), (b, later) in combinations(arrays, 2):
+        if a in same or not np.may_share_memory(first, later):
+            continue
+        if _bytes_of(first) == _bytes_of(later):
+            same.setdefault(b, a)
+        else:
+            shared.append((a, b))
+    return KnownCall(numbers, same, shared)
+
+
+def _bytes_of(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """A key that arrays with the same elements share."""
+    return array.ctypes.data, array.shape, array.strides, array.itemsize
+
+
 def example_values(kernel: Kernel[...]) -> list[object] | None:
     """Arguments from the example in the docstring, or from annotations that name all sizes."""
     example = example_of(kernel)
@@ -115,19 +149,26 @@ def example_values(kernel: Kernel[...]) -> list[object] | None:
 
 def prove(
     made: Specialised,
+    args: Sequence[object] = (),
     *,
     blocks: Blocks | None = None,
     assume: Sequence[str] = (),
     given: Mapping[str, int] | None = None,
     general: Generalised | None = None,
 ) -> Proofs:
-    """Each answer for every size if it is proved there, else for the shapes of the call."""
+    """Each answer for every size if it is proved there, else for the numbers of the call. If the
+    call has a grid, no answer is proved that does not hold for the call on it. `args`: of the
+    program; without them numbers and memory of the call are not known."""
+    call = known_call(made, args)
+    legal_target(made.module, profile=made.tracing.profile)
     general = general or generalised(made)
+    stated, of_trace = given or {}, {**_open_sizes(made.tracing)[1], **call.numbers}
+    numbers = {**stated, **of_trace}
 
-    def answers(program: Specialised, assume: Sequence[str]) -> Proofs:
+    def answers(program: Specialised, assume: Sequence[str], given: Mapping[str, int]) -> Proofs:
         module, name = program.module, made.tracing.profile
         functions, arrays = entry_functions(module, None), dict(_sizes(program.tracing))
-        some = [f"{size} >= 1" for size in program.tracing.sizes if size not in (given or {})]
+        some = [f"{size} >= 1" for size in program.tracing.sizes if size not in given]
         found = prove_module(
             module,
             functions,
@@ -136,22 +177,45 @@ def prove(
             blocks=blocks,
             assume=[*some, *assume],
             arrays=arrays,
+            call=replace(call, numbers=numbers),
         )
         return Proofs((name, _told(a, some)) for name, a in found)
 
-    found = answers(general.made, [*general.limits, *assume])
-    known = [f"{name} == {n}" for name, n in (given or {}).items()]
+    found = answers(general.made, [*general.limits, *assume], stated)
+    known = [f"{name} == {n}" for name, n in stated.items()]
     known += [] if blocks is None else [f"blocks == {prod(extents_of(blocks))}"]
-    whole = general.whole_tiles([*known, *general.limits, *assume])
+    whole = general.whole_tiles([*known, *general.limits, *assume], numbers)
     found = Proofs(
         (name, _with(a, [*general.assumes, *whole * (a.question == "bounds")])) for name, a in found
     )
-    if not general.axes or all(a.verdict == "proved" for _, a in found):
+    is_launch = blocks is not None and _keeps([*assume, *known], numbers, blocks)
+    is_open = any(a.verdict != "proved" for _, a in found)
+    if not (is_launch or (is_open and all(numbers[n] == v for n, v in stated.items()))):
         return found
     own = [text for text in assume if not any(name in text for name in general.axes)]
-    shapes = "; ".join(_shapes(made.tracing))
-    exact = {(name, a.question): a for name, a in answers(made, own)}
-    return Proofs((name, _better(a, exact[name, a.question], shapes)) for name, a in found)
+    exact = {(name, a.question): a for name, a in answers(made, own, numbers)}
+    shapes = "; ".join([*_shapes(made.tracing), *(f"{n} = {v}" for n, v in call.numbers.items())])
+
+    # windows of whole tiles are assumed to be inside: the launch may have others
+    refuting = {"unknown", "refuted"} if whole else {"refuted"}
+
+    def chosen(every: Answer, of_call: Answer) -> Answer:
+        against = refuting if every.question == "bounds" else {"refuted"}
+        if is_launch and of_call.verdict in against:
+            return _with(of_call, [shapes])
+        return _better(every, of_call, shapes)
+
+    return Proofs((name, chosen(a, exact[name, a.question])) for name, a in found)
+
+
+def _keeps(assume: Sequence[str], numbers: Mapping[str, int], blocks: Blocks) -> bool:
+    """True if a call with these numbers is known to satisfy what is assumed."""
+    extents = (*extents_of(blocks), 1)
+    names = {**numbers, "blocks": prod(extents), **dict(zip(GRID, extents, strict=False))}
+    try:
+        return Stated(assume=assume).allows({}, names)
+    except PtoError:  # a number is not known
+        return False
 
 
 def _better(every: Answer, exact: Answer, shapes: str) -> Answer:

@@ -283,22 +283,22 @@ class Kernel(Generic[P]):
         wanted = self.profile if device is None else find_device(device).profile
         if wanted != self.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
-        module, given = self.called(args, named, blocks)
+        made, given = self.called(args, named, blocks)
         return timing.time(
-            module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
+            made.module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
         )
 
     # ---- looking
 
     def called(
         self, args: Sequence[object], named: Mapping[str, object], blocks: Blocks
-    ) -> tuple[Module, list[object]]:
+    ) -> tuple[Specialised, list[object]]:
         """The program for arguments (a shape may replace an array), and its own arguments."""
-        values = self.values(args, named)
-        stood = [shaped(p, v) for p, v in zip(self.parameters, values, strict=True)]
-        made, _, given = self.specialise(stood, blocks)
-        return made.module, given
+        values = zip(self.parameters, self.values(args, named), strict=True)
+        made, _, given = self.specialise([shaped(p, v) for p, v in values], blocks)
+        return made, given
 
+    @placed
     def prove(
         self,
         *args: object,
@@ -310,11 +310,10 @@ class Kernel(Generic[P]):
         Without arguments the shapes are those of the last call, the docstring or annotations."""
         from pto.lang.any_size import example_values, prove  # only here: a run needs no proof
 
-        if args or named:
-            self.called(args, named, 1)
-        elif self._last is None and (values := example_values(self)):
-            self.called(values, {}, 1)
-        return prove(self._latest(), blocks=blocks, assume=assume)
+        if not (args or named or self._last):
+            args = tuple(example_values(self) or ())
+        made, given = self.called(args, named, 1) if args or named else (self._latest(), ())
+        return prove(made, given, blocks=blocks, assume=assume)
 
     def module(self, *args: object, **named: object) -> Module:
         """The program for these arguments."""

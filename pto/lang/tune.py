@@ -198,7 +198,8 @@ class _Job:
         """The program to run, the program to time, and their arguments."""
         values, grid = self.values(config), self.grid(config)
         ran, given = self.kernel.called(values, {}, grid)
-        return ran, self._timed().called(values, {}, grid)[0], given
+        timed, _ = self._timed().called(values, {}, grid)
+        return ran.module, timed.module, given
 
     def _timed(self) -> Kernel[...]:
         device = self.device

@@ -17,9 +17,11 @@ from pto.isa.row import types as t
 from pto.observe.sanitize import sanitize
 from pto.observe.shown import Runs
 from pto.plan.calls import peers
+from pto.plan.memory import plan_memory
 from pto.plan.mode import is_ordered_by_sync
 from pto.plan.sync import insert
-from pto.prove.assume import GRID, Stated
+from pto.prove.apart import of_arrays
+from pto.prove.assume import GRID, NO_CALL, KnownCall, Stated
 from pto.prove.closed import BLOCK, BLOCKS
 from pto.prove.number import number
 from pto.prove.questions import (
@@ -30,10 +32,11 @@ from pto.prove.questions import (
     order_answers,
     reads_answer,
 )
+from pto.prove.refute import Counterexample
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import extents_of
 from pto.target.facts import Profile
-from pto.verify.program import target_of
+from pto.verify.program import legal_target, target_of
 
 CODE = "PTO-V230"
 _MOST = 1 << 24  # elements of an array
@@ -46,21 +49,30 @@ def confirmed(
     module: Module, function: Operation, answer: Answer, profile: str | None, stated: Stated
 ) -> Answer:
     """The answer, where a run shows what it says; else that it is unknown."""
-    if answer.verdict != "refuted" or answer.example is None:
+    if answer.verdict != "refuted" or not answer.examples:
         return answer
-    found = _findings(module, function, answer, profile, stated)
     wanted = _BETWEEN if answer.question == "blocks" else _OUTSIDE
-    if any(d.code.startswith(wanted) for d in found):
-        return answer
-    text = f"{answer.text}; a run with {answer.example} did not show it"
+    for example in answer.examples:
+        shown = _findings(module, function, example, profile, stated)
+        if any(d.code.startswith(wanted) for d in shown):
+            return replace(answer, text=_violated(answer, example), examples=(example,))
+    example = answer.examples[0]
+    text = f"{_violated(answer, example)}; a run with {example} did not show it"
     return replace(answer, verdict="unknown", text=text)
 
 
+def _violated(answer: Answer, example: Counterexample) -> str:
+    """The text of a refutation, with the inequality that a counterexample violates."""
+    return f"{answer.text}: {example.fails} does not hold" if example.fails else answer.text
+
+
 def _findings(
-    module: Module, function: Operation, answer: Answer, profile: str | None, stated: Stated
+    module: Module,
+    function: Operation,
+    example: Counterexample,
+    profile: str | None,
+    stated: Stated,
 ) -> list[Diagnostic]:
-    example = answer.example
-    assert example is not None
     own = parameters(function)
     known = {p.name: example.numbers[n] for n, p in enumerate(own) if n in example.numbers}
     given = parameters(*peers(function, module))
@@ -68,6 +80,7 @@ def _findings(
     sizes = stated.sizes({name: number(value) for name, value in known.items()})
     nbytes = {own[n].name: size.rest for n, size in sizes.items()}
     args = [_argument(p, known.get(p.name), example.data, nbytes.get(p.name)) for p in given]
+    args = [args[stated.same.get(n, n)] for n in range(len(args))]
     options: dict[str, Any] = {"profile": profile, "entry": function.symbol}
     options |= {"fixes": False, "timeout": _SECONDS}
     blocks = 1 if any(p.name == BLOCK for p in own) else example.blocks  # else all are one block
@@ -153,25 +166,41 @@ def prove(
     blocks: int | tuple[int, ...] | None = None,
     assume: Sequence[str] = (),
     arrays: Mapping[str, str] | None = None,
+    call: KnownCall = NO_CALL,
 ) -> Proofs:
-    """The answers about kernels of a program. `given`: integer arguments that are known, by name;
-    `blocks` None: any grid. `arrays`: sizes in bytes as formulas, by name of the parameter."""
+    """The answers about kernels of a program; raises what makes it illegal. `given`: integer
+    arguments that are known, by name; `blocks` None: any grid. `arrays`: sizes in bytes as
+    formulas, by name of the parameter. `call`: a call that is legal, and its arrays."""
+    target = legal_target(module, profile=profile).profile
     found: list[tuple[str, Answer]] = []
     order = _Order(module, profile)
     for function in functions:
+        together = peers(function, module)
+        plan_memory(together, target)
         names = [p.name for p in parameters(function)]
         known = {names.index(n): v for n, v in (given or {}).items() if n in names}
         count = None
         if blocks is not None:
             extents = extents_of(blocks)
             count = prod(extents)
-            axes = zip(GRID, extents, strict=False)
+            axes = zip(GRID, (*extents, 1), strict=False)
             known |= {names.index(axis): n for axis, n in axes if axis in names}
-        sized = {names.index(n): size for n, size in (arrays or {}).items() if n in names}
-        stated = Stated(known, assume, sized)
-        for answer in answers(function, stated, count):
-            found.append((function.symbol, confirmed(module, function, answer, profile, stated)))
-        found += [(function.symbol, answer) for answer in order.answers(function, stated)]
+        stated = Stated(
+            known,
+            assume,
+            {names.index(n): size for n, size in (arrays or {}).items() if n in names},
+            {names.index(n): names.index(first) for n, first in call.same.items()},
+            [(names.index(a), names.index(b)) for a, b in call.shared],
+            call.numbers,
+        )
+        of_function = [
+            *(
+                confirmed(module, function, a, profile, stated)
+                for a in answers(function, stated, count)
+            ),
+            *order.answers(function, stated),
+        ]
+        found += [(function.symbol, of_arrays(a, together, stated)) for a in of_function]
     return Proofs(found)
 
 

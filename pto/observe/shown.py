@@ -73,7 +73,8 @@ class Runs:
             known = {**example.names, "blocks": example.blocks}
             if time.monotonic() > self._until or not self._stated.allows(example.numbers, known):
                 continue
-            args = copied(found.trial.args)
+            args, same = copied(found.trial.args), self._stated.same
+            args = [args[same.get(n, n)] for n in range(len(args))]
             options: dict[str, Any] = {**found.trial.options, "timeout": _SECONDS}
             verdict = sanitize(self._module, args=args, fixes=False, check=False, **options)
             self._verdicts.append((found, verdict))
@@ -107,7 +108,7 @@ class Runs:
     def _refuted(self, answer: Answer, found: Found, finding: Diagnostic) -> Answer:
         example = replace(self._example(found), words=finding.code)
         op = next(ops_at(self.functions, finding), answer.op)
-        return Answer(answer.question, "refuted", finding.message, op, None, example)
+        return Answer(answer.question, "refuted", finding.message, op, None, (example,))
 
     def _example(self, found: Found) -> Counterexample:
         args, given = found.trial.args, parameters(*self.functions)

@@ -44,7 +44,7 @@ class GlobalUse(NamedTuple):
     loops: tuple[Operation, ...]
     writes: bool
     place: MemWindow
-    root: str | None  # the parameter; None: any
+    root: str | None  # the parameter, the first of equal arrays; None: any
 
 
 class _Called(GlobalViews):
@@ -154,6 +154,7 @@ class Agents:
         self.written: dict[str | None, Done] = {}  # positions that write an array
         self.clashes: list[Done] = [0] * len(self.ops)
         self._names = [name for name, _ in taken(functions)]
+        self._first = {self._names[n]: self._names[first] for n, first in stated.same.items()}
         for agent in self.all:
             self._local(agent)
             self._find_uses(agent)
@@ -191,14 +192,14 @@ class Agents:
     # ---- global memory
 
     def _find_uses(self, agent: Agent) -> None:
-        args = agent.function.regions[0].block.args
-        roots = dict(zip(args, names_of(args, self._names), strict=True))
+        roots: dict[Value | None, str] = dict(self._named(agent.function))
+        slots = {roots.get(slot.root) for slot in agent.slots}
         for phase, t in agent.at.items():
             for access in phase.accesses:
                 place = access.place
                 if isinstance(place, MemWindow):
-                    root = None if place.root is None else roots[place.root]
-                    if any(place.root in (slot.root, None) for slot in agent.slots):
+                    root = roots.get(place.root)
+                    if slots and (root is None or {root, None} & slots):
                         raise Undecided(self.ops[t], "it may access slots of a queue")
                     loops = self._phases[t][1]
                     use = GlobalUse(t, loops, access.writes, place, root)
@@ -206,6 +207,12 @@ class Agents:
                     self.uses.setdefault(t, []).append(use)
                     if access.writes:
                         self.written[root] = self.written.get(root, 0) | 1 << t
+
+    def _named(self, function: Operation) -> Iterator[tuple[Value, str]]:
+        """The arguments of a function with the names of their parameters, equal arrays with one."""
+        args = function.regions[0].block.args
+        for arg, name in zip(args, names_of(args, self._names), strict=True):
+            yield arg, self._first.get(name, name)
 
     def _global(self) -> None:
         """Add positions that may access the same bytes of global memory."""
@@ -254,15 +261,14 @@ class Agents:
             own.sub = number(agent.sub)
             values = Values(own, checks=False)
             given.append(stated.of(agent.function, values)[1])
-            args = agent.function.regions[0].block.args
-            for arg, name in zip(args, names_of(args, self._names), strict=True):
+            for arg, name in self._named(agent.function):
                 if id(arg) in values.numbers:
                     known = launch.shared.setdefault(("argument", name), values.numbers[id(arg)])
                     values.numbers[id(arg)] = own.sub if name == SUBBLOCK else known
                 if is_global(arg.type):
                     values.windows[id(arg)] = ViewPart(arg, ZERO, 1)
                     if None not in written and name not in written:
-                        values.constant.add(arg.name)
+                        values.constant[arg] = name
             found.append(values)
         return found, given[0]
 
@@ -281,6 +287,8 @@ def _may_meet(outside: GlobalViews, use: GlobalUse, later: GlobalUse) -> bool:
     iterations."""
     if not (use.writes or later.writes):
         return False
+    if use.root == later.root and use.place.root is not later.place.root:
+        return True  # one array for two parameters
     common = [a for a, b in zip(use.loops, later.loops, strict=False) if a is b]
     ways = [Relation(frozenset(common[:n]), loop) for n, loop in enumerate(common)]
     if use.at < later.at:

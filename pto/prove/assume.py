@@ -19,12 +19,30 @@ GRID = ("grid_x", "grid_y")  # the extents of the grid, in kernels written in Py
 
 
 @dataclass(frozen=True, slots=True)
+class KnownCall:
+    """The call that a proof is asked for, by names of parameters: integers, arrays that are one
+    array (the later by the first), and pairs of other arrays that share bytes."""
+
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    same: Mapping[str, str] = field(default_factory=dict[str, str])
+    shared: Sequence[tuple[str, str]] = ()
+
+
+NO_CALL = KnownCall()
+
+
+@dataclass(frozen=True, slots=True)
 class Stated:
     """User-stated facts about a call: integer arguments by number, inequalities of their names."""
 
     numbers: Mapping[int, int] = field(default_factory=dict[int, int])
     assume: Sequence[str] = ()
     arrays: Mapping[int, str] = field(default_factory=dict[int, str])  # their sizes in bytes
+    same: Mapping[int, int] = field(
+        default_factory=dict[int, int]
+    )  # an array: an earlier, equal one
+    shared: Sequence[tuple[int, int]] = ()  # arrays that share some bytes
+    likely: Mapping[str, int] = field(default_factory=dict[str, int])  # numbers of a legal call
 
     def of(self, function: Operation, values: Values) -> tuple[dict[int, Symbol], Guards]:
         """Bind the integer arguments of a function: returns the symbols of unknown ones, by number,

@@ -71,27 +71,22 @@ class KernelUses:
     coordinates: tuple[Symbol, ...] = ()  # integers that differ between blocks
     splits: Sequence[Split] = ()  # how they follow from the block number
     assumed: Guards = ()
+    likely: Mapping[str, int] = field(default_factory=dict[str, int])  # numbers to try first
     grid: str = ""  # the product of the extents that the number of blocks is assumed to be
     asks: bool = False  # for the block number
 
 
-def facts(
-    function: Operation,
-    stated: Stated = ANY,
-    blocks: int | None = None,
-    same: Mapping[int, int] | None = None,
-) -> KernelUses:
+def facts(function: Operation, stated: Stated = ANY, blocks: int | None = None) -> KernelUses:
     """The uses of a kernel. `blocks` None: any grid. If they are known, integers of 32 bits are
-    proved not to overflow, else that is assumed. `same`: for an argument, the first one that is
-    the same array."""
+    proved not to overflow, else that is assumed."""
     launch, args = LaunchSymbols(function, blocks), function.regions[0].block.args
     values = Values(launch, checks=blocks is not None)
     for n, arg in enumerate(args):
         if isinstance(arg.type, t.Ptr) and is_global(arg.type):
-            root = args[(same or {}).get(n, n)]
+            root = args[stated.same.get(n, n)]
             values.windows[id(arg)] = ViewPart(root, ZERO, 1)
     symbols, given = stated.of(function, values)
-    found = KernelUses(launch, symbols, stated.numbers, assumed=given)
+    found = KernelUses(launch, symbols, stated.numbers, assumed=given, likely=stated.likely)
     found.asks = asks_for_block([function])
     _UseWalk(found, values).block(function.regions[0].block, given)
     _use_coordinates(found)
@@ -106,7 +101,8 @@ def _use_coordinates(found: KernelUses) -> None:
     coordinates = Coordinates(found.launch.block, numbers)
     found.coordinates, found.splits = tuple(coordinates.leaves), coordinates.splits
     put = coordinates.replaced
-    _assume_axes(found, [s for n in numbers for s in put(n).symbols()])
+    by_axis = (n for n in numbers if n.without(found.launch.block).terms)  # not `8 * block`
+    _assume_axes(found, [s for n in by_axis for s in put(n).symbols()])
     for loop in loops:
         loop.high = None if loop.high is None else put(loop.high)
     for n, use in enumerate(found.uses):

@@ -12,7 +12,7 @@ from functools import reduce
 from math import prod
 from typing import Final, Literal, TypeVar
 
-Kind = Literal["argument", "block", "counter", "value"]
+Kind = Literal["argument", "block", "counter", "value", "data"]  # data: read from an array
 
 
 @dataclass(eq=False, slots=True)

@@ -6,7 +6,7 @@ use that was not decided. `observe/proofs.py` confirms refutations by a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -45,9 +45,13 @@ class Answer:
     text: str
     op: Operation | None = None  # the use that fails, or that is not decided
     other: Operation | None = None
-    example: Counterexample | None = None
+    examples: tuple[Counterexample, ...] = ()  # calls that refute it; a run confirms the first
     assumes: tuple[str, ...] = ()
     reason: str = ""  # why it is unknown, without names and numbers
+
+    @property
+    def example(self) -> Counterexample | None:
+        return self.examples[0] if self.examples else None
 
 
 def answers(function: Operation, stated: Stated = ANY, blocks: int | None = None) -> list[Answer]:
@@ -58,23 +62,23 @@ def answers(function: Operation, stated: Stated = ANY, blocks: int | None = None
     assumes += [f"blocks == {found.grid}"] * bool(found.grid)
     assumes += ["integers do not overflow"] * (blocks is None)
     alone = blocks is None and not found.asks
-    one = Answer("blocks", "proved", MEANING["blocks"], assumes=(_ONE,))
+    one = Answer("blocks", "proved", MEANING["blocks"], assumes=(ALONE,))
     given = [_bounds(found)] if alone else [_bounds(found), _blocks(found)]
     return [*(replace(a, assumes=(*assumes, *a.assumes)) for a in given), *[one] * alone]
 
 
 _TRIED = 6  # uses for which a counterexample is looked for
-_ONE = "one block is launched: the kernel does not ask which one it is"
+_EXAMPLES = 4  # calls of one use that a run may confirm
+ALONE = "one block is launched: the kernel does not ask which one it is"
 
 
 def _bounds(found: KernelUses) -> Answer:
     left = leaving(found)
     for use in left[:_TRIED]:
-        example = out_of_bounds(found, use)
-        if example is not None:
-            root = use.window.root.name
-            text = f"'{use.op.name}' op leaves its view of {root}: {example.fails} does not hold"
-            return Answer("bounds", "refuted", text, use.op, None, example)
+        calls = _different(out_of_bounds(found, use))
+        if calls:
+            text = f"'{use.op.name}' op leaves its view of {use.window.root.name}"
+            return Answer("bounds", "refuted", text, use.op, None, calls)
     if found.unknown or left:
         return _open("bounds", found, left[0] if left else None)
     return Answer("bounds", "proved", MEANING["bounds"])
@@ -85,14 +89,24 @@ def _blocks(found: KernelUses) -> Answer:
     if left and not found.unknown and not conflicts(found, inside=True):
         return Answer("blocks", "proved", MEANING["blocks"], assumes=(MEANING["bounds"],))
     for pair in left[:_TRIED]:
-        example = overlapping(found, pair)
-        if example is not None:
+        calls = _different(overlapping(found, pair))
+        if calls:
             uses = "writes" if pair.other.writes else "reads"
             text = f"one block writes what another one {uses}: {_place(pair.write)}"
-            return Answer("blocks", "refuted", text, pair.write.op, pair.other.op, example)
+            return Answer("blocks", "refuted", text, pair.write.op, pair.other.op, calls)
     if found.unknown or left:
         return _open("blocks", found, left[0].write if left else None)
     return Answer("blocks", "proved", MEANING["blocks"])
+
+
+def _different(calls: Iterator[Counterexample]) -> tuple[Counterexample, ...]:
+    """The first calls with different numbers, at most `_EXAMPLES`."""
+    by_numbers: dict[Hashable, Counterexample] = {}
+    for call in calls:
+        by_numbers.setdefault(tuple(call.numbers.values()), call)
+        if len(by_numbers) == _EXAMPLES:
+            break
+    return tuple(by_numbers.values())
 
 
 OF_FLAGS: tuple[Question, ...] = ("order", "deadlock")

@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product as pairs
+from math import prod
 from typing import Final
 
+from pto.prove.assume import GRID
 from pto.prove.blocks import BlockPair
 from pto.prove.facts import KernelUses, MemUse
 from pto.prove.number import Symbol, evaluated
@@ -22,6 +24,7 @@ _NEGATIVE: Final = -(1 << 16)  # of arguments that are no sizes
 _SECONDS: Final = 0.3  # to look for one counterexample
 _DATA: Final = (1 << 16, -1)  # that arrays may hold
 _BLOCKS: Final = (2, 1, 3, 8, 64, 1024, 9, 25)
+_GRIDS: Final = ((1, 1), (2, 1), (1, 2), (3, 4), (2, 2))  # extents along the first axes
 _DRAWS: Final = 120  # of sizes, if there are several
 _PLACES: Final = 1 << 11  # elements of a window that are compared
 Known = dict[Symbol, int]
@@ -46,26 +49,35 @@ class Counterexample:
         return ", ".join([*sizes, f"{self.blocks} block{'s' * (self.blocks != 1)}", self.words])
 
 
-def out_of_bounds(found: KernelUses, use: MemUse) -> Counterexample | None:
-    """A call in which a use leaves its view, whatever the arrays hold; else for some data."""
+def out_of_bounds(found: KernelUses, use: MemUse) -> Iterator[Counterexample]:
+    """Calls in which a use leaves its view, whatever the arrays hold; then for some data."""
     read = _data([use])
     large = sorted({axis.extent.rest for axis in use.window.axes if axis.extent.value})
     for data in (0, *_DATA) if read else (0,):
         known = dict.fromkeys(read, data) if data else {}
         for call, sizes in _calls(found, large):
-            for block in _chosen(call.blocks):
-                for here in _iterations(found, use, {**sizes, **known}, block):
-                    if fails := _violated(use, here):
-                        turns = (f"{loop.name} = {here[loop]}" for loop in use.loops)
-                        words = ", ".join([f"block {block}", *turns])
-                        return replace(call, words=words, data=data, block=block, fails=fails)
+            example = _leaves(found, use, replace(call, data=data), {**sizes, **known})
+            if example is not None:
+                yield example
+
+
+def _leaves(
+    found: KernelUses, use: MemUse, call: Counterexample, known: Known
+) -> Counterexample | None:
+    """The call with the block and the iteration in which a use leaves its view."""
+    for block in _chosen(call.blocks):
+        for here in _iterations(found, use, known, block):
+            if fails := _violated(use, here):
+                turns = (f"{loop.name} = {here[loop]}" for loop in use.loops)
+                words = ", ".join([f"block {block}", *turns])
+                return replace(call, words=words, block=block, fails=fails)
     return None
 
 
 def _data(uses: Sequence[MemUse]) -> set[Symbol]:
     """The numbers that are read from arrays."""
     symbols = (s for use in uses for n in use.numbers() for s in n.symbols())
-    return {s for s in symbols if s.kind == "value" and s.high is None}
+    return {s for s in symbols if s.kind == "data"}
 
 
 def _violated(use: MemUse, known: Known) -> str | None:
@@ -83,21 +95,23 @@ def _violated(use: MemUse, known: Known) -> str | None:
     return None
 
 
-def overlapping(found: KernelUses, pair: BlockPair) -> Counterexample | None:
-    """A call in which two blocks access one byte, and one of them writes it."""
+def overlapping(found: KernelUses, pair: BlockPair) -> Iterator[Counterexample]:
+    """Calls in which two blocks access one byte, and one of them writes it."""
     read = _data([pair.write, pair.other])
     where = ", arrays of zeros" if read else ""
     for call, sizes in _calls(found, (_NEGATIVE,)):
         known = {**sizes, **dict.fromkeys(read, 0)}
-        for first, second in pairs(_chosen(call.blocks), repeat=2):
-            if first == second:
-                continue
-            ours = (_box(pair.write, h) for h in _iterations(found, pair.write, known, first))
-            theirs = [_box(pair.other, h) for h in _iterations(found, pair.other, known, second)]
-            for a in ours:
-                if a is not None and any(b is not None and _share(a, b) for b in theirs):
-                    return replace(call, words=f"blocks {first} and {second}{where}")
-    return None
+        both = pairs(_chosen(call.blocks), repeat=2)
+        met = next(((a, b) for a, b in both if a != b and _meet(found, pair, known, a, b)), None)
+        if met is not None:
+            yield replace(call, words=f"blocks {met[0]} and {met[1]}{where}")
+
+
+def _meet(found: KernelUses, pair: BlockPair, known: Known, first: int, second: int) -> bool:
+    """True if the write of one block and the other use of another one share a byte."""
+    ours = (_box(pair.write, h) for h in _iterations(found, pair.write, known, first))
+    theirs = [_box(pair.other, h) for h in _iterations(found, pair.other, known, second)]
+    return any(a is not None and any(b is not None and _share(a, b) for b in theirs) for a in ours)
 
 
 def _calls(found: KernelUses, more: Sequence[int] = ()) -> Iterator[tuple[Counterexample, Known]]:
@@ -105,22 +119,38 @@ def _calls(found: KernelUses, more: Sequence[int] = ()) -> Iterator[tuple[Counte
     symbols, rng = found.arguments, random.Random(0)
     until = time.process_time() + _SECONDS
     fixed = found.launch.blocks.value
-    grids = _BLOCKS if fixed is None else (fixed,)
-    draws: list[tuple[int, ...]] = [(size,) * len(symbols) for size in (*_SIZES, *more)]
+    draws = list(_near(found, (*more, *_SIZES)))
+    draws += [(size,) * len(symbols) for size in (*_SIZES, *more)]
     if len(symbols) > 1:
         draws += [tuple(rng.choices(_SIZES, k=len(symbols))) for _ in range(_DRAWS)]
     for sizes in draws if symbols else draws[:1]:
         each = zip(symbols.items(), sizes, strict=True)
         numbers = {n: size if symbol.low is None else abs(size) for (n, symbol), size in each}
         known: Known = {symbols[n]: size for n, size in numbers.items()}
-        for blocks in grids:
+        grid = prod(size for symbol, size in known.items() if symbol.name in GRID)
+        for blocks in dict.fromkeys((grid, *_BLOCKS)) if fixed is None else (fixed,):
             if time.process_time() > until:
                 return
             count = next(found.launch.blocks.symbols(), None)
             here = known if count is None else {**known, count: blocks}
-            if all((evaluated(n, here) or 0) >= 0 for n in found.assumed):
+            if blocks > 0 and all((evaluated(n, here) or 0) >= 0 for n in found.assumed):
                 names = {symbols[n].name: size for n, size in numbers.items()}
                 yield Counterexample({**found.numbers, **numbers}, names, blocks), here
+
+
+def _near(found: KernelUses, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The numbers of a call that is known to be legal, on small grids, then those with another one
+    of them."""
+    if not found.likely:
+        return
+    names = [symbol.name for symbol in found.arguments.values()]
+    legal = {**dict.fromkeys(names, _SIZES[0]), **found.likely}
+    for extents in _GRIDS if {*names} & {*GRID} else _GRIDS[:1]:
+        legal |= dict(zip(GRID, extents, strict=True))
+        yield tuple(legal[name] for name in names)
+    for changed in names:
+        if changed in found.likely:
+            yield from (tuple({**legal, changed: n}[name] for name in names) for n in sizes)
 
 
 def _chosen(blocks: int) -> list[int]:

@@ -84,7 +84,7 @@ class Values:
         self.numbers: dict[int, Number] = {}
         self.windows: dict[int, ViewPart] = {}
         self.checks = checks  # whether integers of 32 bits must be proved not to overflow
-        self.constant: set[str] = set()  # names of arrays that the kernel only reads
+        self.constant: dict[Value, str] = {}  # arrays that are only read: names of parameters
         self._depth = 0
 
     # ---- integers
@@ -100,7 +100,9 @@ class Values:
     ) -> Number:
         """The symbol of a value. Integers that are computed alike from the same integers share it,
         and so do loads from one element of an array that is only read."""
-        found, key = of(self.launch.symbol(f"%{value.name}", "value", low, high)), None
+        is_read = value.maker is not None and value.maker.body is LOAD_SCALAR
+        kind: Kind = "data" if is_read else "value"
+        found, key = of(self.launch.symbol(f"%{value.name}", kind, low, high)), None
         if self._depth <= _DEEPEST:
             with suppress(Unknown):
                 key = self._key(value)
@@ -113,9 +115,10 @@ class Values:
             return None
         if op.body is LOAD_SCALAR:
             place, index = self.window(op.operands[0]), op.operand("offset")
-            if index is None or place.root.name not in self.constant:
+            array = self.constant.get(place.root)
+            if index is None or array is None:
                 return None
-            return op.name, place.root.name, place.base, self.number(index), str(value.type)
+            return op.name, array, place.base, self.number(index), str(value.type)
         if not op.traits.pure or not all(isinstance(v.type, t.Scalar) for v in op.operands):
             return None  # the valid region of a tile changes
         attrs = tuple(sorted((name, str(attr)) for name, attr in op.attrs.items()))

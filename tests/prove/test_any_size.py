@@ -8,6 +8,7 @@ from pto.core.errors import PtoError
 
 Array = pto.Global[pto.f32]
 Rows = pto.Global[pto.f32, "n", 64]
+Room = pto.Global[pto.f32, "b", 16, 64]
 
 
 @pto.kernel(profile="a5")
@@ -117,7 +118,7 @@ def test_a_grid_has_the_axes_that_a_kernel_asks_for():
 def test_without_arguments_a_proof_takes_the_shapes_of_the_last_call():
     x = np.ones((40, 64), np.float32)
     doubled[3](x, np.zeros_like(x))
-    assert str(doubled.prove()) == str(doubled.prove(x, x))
+    assert str(doubled.prove()) == str(doubled.prove(x, x.copy()))
 
 
 def test_without_arguments_a_proof_takes_docstrings_and_annotations():
@@ -162,6 +163,9 @@ def test_a_proof_states_what_windows_of_whole_tiles_need():
         doubled[7](x, np.zeros_like(x))
     found = doubled.prove((100, 64), (100, 64))
     assert "16*block < x_0 where 16 divides x_0" in assumed(found, "bounds")
+    assert "at most" not in assumed(found, "bounds")
+    whole = doubled.prove((96, 64), (96, 64))
+    assert "(at most 6 blocks for 96)" in assumed(whole, "bounds")
     assert "divides" not in assumed(found, "blocks")
     assert "divides" not in assumed(strided.prove((100, 64), (100, 64)), "bounds")
     few = doubled.prove((100, 64), (100, 64), assume=["x_0 > 16 * blocks - 16"])
@@ -194,3 +198,129 @@ def parts(x: Array, y: Array) -> None:
 def test_parts_of_an_array_are_apart_whatever_the_order_of_the_search():
     """Many inequalities are known; the proof needs the one that leaves nothing."""
     assert {verdicts(parts.prove((4096,), (4096,)))["blocks"] for _ in range(3)} == {"proved"}
+
+
+# ---- the call that is asked about
+
+
+@pto.kernel(profile="a5")
+def neighbour(x: Array, y: Array) -> None:
+    """Each block reads the rows behind its own."""
+    i = pto.block_idx() * 16
+    pto.store(y[i:, :], pto.load(x[i + 16 :, :], 16, 64))
+
+
+def test_a_launch_is_not_proved_by_an_assumption_that_excludes_it():
+    shapes = (64, 64), (64, 64)
+    every = neighbour.prove(*shapes)
+    assert verdicts(every)["bounds"] == "proved"
+    assert "(at most 3 blocks for 64)" in assumed(every, "bounds")
+    x, y = (np.zeros((64, 64), np.float32) for _ in "xy")
+    for blocks in (1, 2, 3, 4, 5):
+        fails = any(d.code == "PTO-M006" for d in neighbour.sanitize(x, y, blocks=blocks))
+        found = neighbour[blocks].prove(*shapes)
+        assert (verdicts(found)["bounds"] == "refuted") == fails == (blocks > 3)
+    assumed_more = neighbour[4].prove(*shapes, assume=["x_0 >= 80"])  # another call
+    assert verdicts(assumed_more)["bounds"] == "proved"
+
+
+@pto.kernel(profile="a5")
+def numbered(x: Array, y: Array, n: pto.Scalar[pto.i32]) -> None:
+    i = pto.block_idx() * n
+    pto.store(y[i : i + 8, :], pto.load(x[i : i + 8, :], 8, 64))
+
+
+def test_numbers_of_the_call_count():
+    shapes = (64, 64), (64, 64)
+    assert verdicts(numbered.prove(*shapes, 8))["blocks"] == "proved"
+    assert "n = 8" in assumed(numbered.prove(*shapes, 8), "blocks")
+    assert verdicts(numbered[3].prove(*shapes, 4))["blocks"] == "refuted"
+
+
+def test_a_grid_of_two_axes_beside_the_number_of_the_block():
+    """Scratch for each block by its number, results by both axes of the grid."""
+
+    @pto.kernel(profile="a5")
+    def with_room(x: Array, y: Array, room: Room) -> None:
+        i, j, own = pto.block_idx(0) * 16, pto.block_idx(1) * 64, pto.block_idx()
+        pto.store(room[own, :, :], pto.load(x[i : i + 16, j : j + 64], 16, 64))
+        pto.store(y[i : i + 16, j : j + 64], pto.load(room[own, :, :], 16, 64))
+
+    found = with_room.prove((32, 192), (32, 192), (6, 16, 64))
+    assert verdicts(found)["blocks"] == "proved"
+    assert "blocks == grid_x * grid_y" in assumed(found, "blocks")
+
+
+# ---- arrays of a call that share bytes
+
+
+def test_separate_arrays_are_an_assumption():
+    found = doubled.prove((100, 64), (100, 64))
+    for question in ("blocks", "order"):
+        assert "arrays share no bytes" in assumed(found, question)
+    for question in ("bounds", "deadlock", "reads"):
+        assert "share no bytes" not in assumed(found, question)
+
+
+def test_blocks_of_arrays_that_overlap_are_not_proved():
+    """Block n writes what block n + 1 reads, and with a distance of two blocks n + 2."""
+    room = np.ones((112, 64), np.float32)
+    for shift in (1, 16, 32):
+        x, y = room[:80], room[shift : shift + 80]
+        races = [d.code for d in doubled.sanitize(x, y, blocks=5) if d.code.startswith("PTO-R02")]
+        assert races
+        for found in (doubled.prove(x, y), doubled[5].prove(x, y)):
+            assert verdicts(found)["blocks"] == verdicts(found)["order"] == "unknown"
+            assert "x and y share bytes" in str(found)
+    assert verdicts(doubled[2].prove(room[:32], room[32:64]))["blocks"] == "proved"
+
+
+def test_one_array_for_two_parameters_is_followed():
+    x = np.ones((80, 64), np.float32)
+    found = doubled[5].prove(x, x)
+    assert set(verdicts(found).values()) == {"proved"}
+    assert "y is x" in assumed(found, "blocks")
+    assert verdicts(neighbour[3].prove(x, np.ones_like(x)))["blocks"] == "proved"
+    assert verdicts(neighbour[3].prove(x, x))["blocks"] == "refuted"
+
+
+# ---- legality, and counterexamples
+
+
+def test_a_program_that_check_refuses_is_not_proved():
+    @pto.kernel(profile="a5")
+    def picked(x: Array, y: Array) -> None:
+        even = pto.tile(8, 128, pto.f32)
+        pto.tgather(even, pto.load(x[:, 0:38], 8, 256), maskPattern="P0101")
+        pto.store(y, even)
+
+    @pto.kernel(profile="a5")
+    def too_large(x: Array, y: Array) -> None:
+        tiles = [pto.load(x, 64, 512) for _ in range(3)]
+        pto.store(y, sum(tiles[1:], tiles[0]))
+
+    for kernel, shapes in ((picked, ((8, 40), (8, 128))), (too_large, ((64, 512), (64, 512)))):
+        with pytest.raises(PtoError) as refused:
+            kernel.prove(*shapes)
+        with pytest.raises(PtoError) as also:
+            kernel(*(np.zeros(shape, np.float32) for shape in shapes))
+        assert refused.value.code == also.value.code
+
+
+@pto.kernel(profile="a5")
+def heads(q: pto.Global[pto.f16], y: Array, n: pto.Scalar[pto.i32]) -> None:
+    h, most = pto.block_idx(), pto.full(16, 1, -3e38, pto.f32)
+    for j in pto.range(0, n, 64):
+        t = pto.load(q[h, :, j:], 16, 64).to(pto.f32)
+        most = pto.max(most, t.max(axis=1))
+    pto.store(y[h, :, :], most)
+
+
+def test_a_counterexample_is_shown_by_a_legal_call():
+    """The numbers of the call are tried: with arrays of 16 x 16 x 16 the tiles would not fit."""
+    found = heads.prove((3, 16, 512), (3, 16, 1), 333)
+    assert verdicts(found)["bounds"] == "refuted"
+    ((_, bounds), *_) = found
+    assert bounds.example is not None and bounds.example.blocks > 3
+    assert bounds.example.names["n"] == 333
+    assert verdicts(heads[4].prove((3, 16, 512), (3, 16, 1), 333))["bounds"] == "refuted"

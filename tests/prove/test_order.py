@@ -12,6 +12,7 @@ from pto.observe.fixes.mutations import changes
 from pto.observe.proofs import prove
 from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert, ordered
+from pto.prove.assume import KnownCall
 from pto.prove.questions import Answer, order_answers
 from pto.target.profile import profile
 from tests.observe.test_mutation import ARGS, PROGRAMS
@@ -94,6 +95,24 @@ def test_a_pipeline_is_in_order_for_every_number_of_iterations() -> None:
 @pytest.mark.parametrize("at", [n for n, line in enumerate(PIPELINE) if "_flag[" in line])
 def test_each_flag_of_the_pipeline_is_needed(at: int) -> None:
     assert not is_proved(parse(program(*PIPELINE[:at], *PIPELINE[at + 1 :])))
+
+
+def test_one_array_for_two_parameters_has_one_order() -> None:
+    """A load may run before the store of the iteration before, which may be of the same rows."""
+    call = KnownCall(same={"y": "x"})
+
+    def order(*lines: str) -> str:
+        module = parse(program(*lines))
+        found = prove(module, list(module.functions()), call=call)
+        return next(a.verdict for _, a in found if a.question == "order")
+
+    once = ("%i = arith.constant 0 : index", *WINDOWS, LOAD, *fence("MTE2", "V"), WORK)
+    once = (*once, *fence("V", "MTE3"), STORE)
+    assert order(*once) == "proved"
+    again = (*fence("V", "MTE2", 1), LOAD)
+    assert order(*once, *again) == "refuted"  # the program has one way: a run decides
+    assert order(*once, *fence("MTE3", "MTE2"), *again) == "proved"
+    assert order(*PIPELINE) == "unknown"
 
 
 def test_barriers_are_the_order_of_a_program_without_flags() -> None:

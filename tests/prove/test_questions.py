@@ -148,9 +148,11 @@ def test_kernels_of_the_gallery():
     heads = attention[4, 2].prove(*shapes, assume=["h >= 2", "b >= 8"])
     assert [a.verdict for _, a in heads] == ["proved"] * len(heads)
     assert "assumed by all proofs: h >= 2" in str(heads)
-    (_, bounds), *_ = attention[4, 2].prove(*shapes)
+    (_, bounds), *_ = attention[4, 3].prove(*shapes)  # of two heads
     assert bounds.verdict == "refuted"
-    assert bounds.example is not None and bounds.example.names["h"] < 2
+    assert bounds.example is not None and bounds.example.blocks == 12
+    (_, bounds), *_ = attention.prove(*shapes)
+    assert bounds.example is not None and bounds.example.names["h"] < 16
 
 
 def test_a_loop_over_tiles_is_proved_for_every_length():

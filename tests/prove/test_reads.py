@@ -15,7 +15,7 @@ from tests.observe.test_mutation import ARGS, PROGRAMS
 
 VIEW = "!pto.tensor_view<?x64xf32>"
 TILE = "!pto.tile_buf<vec, 8x64xf32>"
-OPEN = "!pto.tile_buf<vec, 8x64xf32, valid=?x64>"
+OPEN = "!pto.tile_buf<vec, 8x64xf32, valid=?x?>"
 PART = "!pto.partition_tensor_view<8x64xf32>"
 SOME = "!pto.partition_tensor_view<?x64xf32>"
 LOOP = "scf.for %i = %c0 to %n step %c1 {"
@@ -106,7 +106,7 @@ def test_valid_regions_are_formulas() -> None:
         return program(
             "%r = arith.minsi %n, %c8 : index",
             "%rows = arith.maxsi %r, %c0 : index",
-            f"%t = pto.alloc_tile valid_row = %rows : {OPEN}",
+            f"%t = pto.alloc_tile valid_row = %rows valid_col = %c64 : {OPEN}",
             f"%s = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%rows, %c64]"
             f" : {VIEW} -> {SOME}",
             f"pto.tload ins(%s : {SOME}) outs(%t : {OPEN})",
@@ -173,8 +173,8 @@ def test_a_tile_with_open_rows_takes_the_bytes_of_a_dead_one() -> None:
         lines = [
             "%r = arith.minsi %n, %c8 : index",
             "%rows = arith.maxsi %r, %c0 : index",
-            f"%a = pto.alloc_tile addr = %at0 valid_row = %rows : {OPEN}",
-            f"%b = pto.alloc_tile addr = %at1024 valid_row = %rows : {OPEN}",
+            f"%a = pto.alloc_tile addr = %at0 valid_row = %rows valid_col = %c64 : {OPEN}",
+            f"%b = pto.alloc_tile addr = %at1024 valid_row = %rows valid_col = %c64 : {OPEN}",
             *(
                 f"%{new} = pto.partition_view %{old}, offsets = [%c0, %c0], sizes = [%rows, %c64]"
                 f" : {VIEW} -> {SOME}"

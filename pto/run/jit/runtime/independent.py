@@ -69,7 +69,7 @@ class Independence:
         args = self._function.regions[0].block.args
         sizes = {args[n]: v[1] for n, v in enumerate(values) if isinstance(v, tuple)}
         same = {n: v[0] for n, v in enumerate(values) if isinstance(v, tuple)}
-        found = facts(self._function, Stated(numbers), blocks, same)
+        found = facts(self._function, Stated(numbers, same=same), blocks)
         if found.unknown or any(use.combines for use in found.uses):
             return False
         return not leaving(found, sizes) and not conflicts(found)
