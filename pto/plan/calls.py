@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pto.core.errors import Diagnostic, Loc, PtoError, fail
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.text.types import type_text
+from pto.isa.meaning.scalar.unit import SUB_BLOCK_COUNT, SUB_BLOCK_INDEX
 from pto.isa.order.queue_setup import IMPORT_BUFFER, RESERVE_BUFFER
 from pto.isa.row import types as t
 from pto.isa.row.attributes import Attribute, Int, Str, Symbol, word
@@ -81,9 +82,8 @@ def callees_first(
             if top in done:
                 waiting.pop()
                 continue
-            calls = list(_calls(top, names))
-            path[top] = calls
-            waiting += [callee for _, callee in calls if _is_new(callee, path, done)]
+            path[top] = outgoing = list(calls(top, names))
+            waiting += [callee for _, callee in outgoing if _is_new(callee, path, done)]
 
 
 def _is_new(callee: Operation, path: Mapping[Operation, object], done: set[Operation]) -> bool:
@@ -93,7 +93,8 @@ def _is_new(callee: Operation, path: Mapping[Operation, object], done: set[Opera
     return callee not in done
 
 
-def _calls(function: Operation, names: FunctionNames) -> Iterator[Call]:
+def calls(function: Operation, names: FunctionNames) -> Iterator[Call]:
+    """The calls in a function."""
     for op in function.walk():
         callee = names.find(op.attrs.get("callee"), function)
         if callee is not None:
@@ -170,15 +171,21 @@ def _marks(function: Operation) -> Iterator[str]:
 
 
 def _vectors(kernels: Sequence[Operation], names: FunctionNames, profile: Profile) -> int:
-    """The number of vector sub-blocks: both, unless every queue passes whole tiles to one."""
+    """The number of vector sub-blocks: both, unless every queue passes whole tiles to one.
+
+    A program that asks for the number of its sub-block has both, as where PTOAS compiles it.
+    """
+    ops = [op for f in _reached(kernels, names) for op in f.walk()]
+    asks = any(op.body in (SUB_BLOCK_INDEX, SUB_BLOCK_COUNT) for op in ops)
     splits = {
         split.value
-        for f in _reached(kernels, names)
-        for op in f.walk()
+        for op in ops
         if op.row.attr("split")
         if isinstance(split := op.attrs.get("split"), Int)
     }
-    return profile.sync.whole_tile_vectors if splits == {0} else SUB_BLOCKS
+    numbered = any(a.name == SUBBLOCK for f in kernels for a in f.regions[0].block.args)
+    whole = splits == {0} and not asks and not numbered
+    return profile.sync.whole_tile_vectors if whole else SUB_BLOCKS
 
 
 def peers(function: Operation, module: Module) -> list[Operation]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pto.core.dtypes import I1, I64
 from pto.core.memory import Space
+from pto.ir.builder import Builder, Operands, new_block, scalar_type
 from pto.ir.graph import Operation
 from pto.isa.handle.tile import SET_VALIDSHAPE
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row.attributes import Enum
 from pto.isa.row.types import Ptr, TileBuf, Type
+from pto.isa.scalar.arith import CMPI
+from pto.isa.scalar.structure import IF, YIELD
+from pto.isa.scalar.unit import GET_SUBBLOCK_IDX
 
 CUBE, VECTOR = "cube", "vector"
 OTHER = {CUBE: VECTOR, VECTOR: CUBE}
+_FLAG, _LONG = scalar_type(I1), scalar_type(I64)
 
 
 def is_work(op: Operation) -> bool:
@@ -58,3 +66,32 @@ def state_core(function: Operation) -> None:
     used = cores(function)
     if len(used) == 1 and not _declares_side(function):
         function.attrs["pto.kernel_kind"] = Enum("kernel_kind", *used)
+
+
+def on_first_sub_block(ops: Sequence[Operation], builder: Builder) -> None:
+    """Let the first vector sub-block alone run these neighbours."""
+    home, zero = ops[0].home, builder.constant(0, _LONG)
+    index = builder.make(GET_SUBBLOCK_IDX, results=[_LONG])
+    equal = {"predicate": Enum("cmpi_predicate", "eq")}
+    compared: Operands = {"lhs": index.results[0], "rhs": zero}
+    first = builder.make(CMPI, compared, attrs=equal, results=[_FLAG])
+    test = builder.make(IF, {"condition": first.results[0]})
+    place = home.ops.index(ops[0])
+    home.set_ops([*home.ops[:place], index, first, test, *home.ops[place + len(ops) :]])
+    inside = new_block(test)
+    test.new_region()
+    for op in (*ops, builder.make(YIELD, {"results": []})):
+        inside.append(op)
+
+
+def vector_on_first_sub_block(function: Operation) -> None:
+    """Let the first vector sub-block alone run the vector code of a function."""
+    if function.side() == VECTOR:
+        parts = [function]
+    else:
+        parts = [op for op in function.walk() if op.own_side() == VECTOR]
+    builder = Builder(function)
+    for part in parts:
+        ops = [op for op in part.regions[0].block.ops if not op.is_terminator]
+        if ops:
+            on_first_sub_block(ops, builder)

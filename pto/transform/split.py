@@ -7,16 +7,16 @@ use are ordered by the queue too: before it uses one, the cube core pops a tile 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Unpack
 
-from pto.core.dtypes import F16, F32, I1, I8, I32, I64
+from pto.core.dtypes import F16, F32, I8, I32, I64
 from pto.core.errors import PtoError, fail
 from pto.core.layout import ND, NZ
 from pto.core.memory import Role
 from pto.core.tile import TileType
-from pto.ir.builder import INDEX, Builder, Operands, Parts, new_block, scalar_type
+from pto.ir.builder import INDEX, Builder, Operands, Parts, scalar_type
 from pto.ir.copied import copied, copied_operation
 from pto.ir.graph import Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
@@ -29,13 +29,12 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.order import Order
 from pto.isa.row.traits import Control
 from pto.isa.row.types import Function, Ptr, TileBuf, Type
-from pto.isa.scalar.arith import CMPI, INDEX_CAST, MULI
-from pto.isa.scalar.structure import IF, YIELD
-from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_SUBBLOCK_IDX
+from pto.isa.scalar.arith import INDEX_CAST, MULI
+from pto.isa.scalar.unit import GET_BLOCK_IDX
 from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
-from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, sides_of
+from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, on_first_sub_block, sides_of
 
 SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
 _SLOTS = 2  # of each direction
@@ -45,7 +44,6 @@ _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
 )
 _WHOLE = {"split": Int(0, scalar_type(I8))}
 _INT, _LONG, _HALF = scalar_type(I32), scalar_type(I64), scalar_type(F16)
-_FLAG = scalar_type(I1)
 
 
 def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
@@ -213,7 +211,7 @@ class _Joined:
         body.set_ops([*head, *rest])
         if side == VECTOR:
             for ops in [[op] for op in acting] if self.in_memory else [rest[:-1]]:
-                _guard(ops, builder)
+                on_first_sub_block(ops, builder)
         return twin
 
     def _opened(self, twin: Operation, builder: Builder, side: str) -> list[Operation]:
@@ -262,22 +260,6 @@ def _shared(ops: Iterable[Operation]) -> set[Value]:
             users.setdefault(array, set()).update(sides_of(op) or OTHER)
             written |= {array} if writes else set()
     return {array for array, sides in users.items() if len(sides) == 2} & written
-
-
-def _guard(ops: Sequence[Operation], builder: Builder) -> None:
-    """Let the first vector sub-block alone run these neighbours."""
-    home, zero = ops[0].home, builder.constant(0, _LONG)
-    own = builder.make(GET_SUBBLOCK_IDX, results=[_LONG])
-    equal = {"predicate": Enum("cmpi_predicate", "eq")}
-    pair: Operands = {"lhs": own.results[0], "rhs": zero}
-    first = builder.make(CMPI, pair, attrs=equal, results=[_FLAG])
-    test = builder.make(IF, {"condition": first.results[0]})
-    place = home.ops.index(ops[0])
-    home.set_ops([*home.ops[:place], own, first, test, *home.ops[place + len(ops) :]])
-    inside = new_block(test)
-    test.new_region()
-    for op in (*ops, builder.make(YIELD, {"results": []})):
-        inside.append(op)
 
 
 def _drop_idle(function: Operation) -> None:

@@ -119,7 +119,16 @@ def _calls(functions: Sequence[Operation], by_name: dict[str, Operation]) -> Ite
             if actual != wanted:
                 shown = f"it is {type_text(wanted)}, the call is {type_text(actual)}"
                 yield op.finding("PTO-S103", f"expects the type of @{name}: {shown}")
+            yield from _results_elsewhere(op, target.side())
     yield from _recursion(graph)
+
+
+def _results_elsewhere(call: Operation, side: str | None) -> Iterator[Diagnostic]:
+    """Uses of a result outside the side of the core that runs the function: no value is there."""
+    users = [user for value in call.results for user in value.uses]
+    for user in (user for user in users if side is not None and user.side() != side):
+        where = f"uses what @{word(call.attrs, 'callee')} returns on the {side} side alone"
+        yield user.finding("PTO-S114", where, help=f"put the use into code of the {side} side")
 
 
 def _types(values: Sequence[Value]) -> tuple[Type, ...]:

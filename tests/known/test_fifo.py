@@ -288,6 +288,7 @@ def round_trip(profile: str, split: int) -> str:
     left = "col_major" if on_a5 else "row_major"
     gm = "" if on_a5 else "gm_slot_buffer = %slots : !pto.ptr<f32>, "
     to_nz = "pto.tmov ins(%t : !half) outs(%nz : !boxed)" if on_a5 else ""
+    own = "pto.get_subblock_idx" if split else "arith.constant 0 : i64"
     pushed, kind = ("%nz", "!boxed") if on_a5 else ("%t", "!half")
     return f"""
     !half = !pto.tile_buf<vec, {rows}x{cols}xf32>
@@ -342,7 +343,7 @@ def round_trip(profile: str, split: int) -> str:
         %mine = pto.reserve_buffer {{name = "out", size = 16384, location = #pto.address_space<vec>, auto = true}} -> i32
         %theirs = pto.import_reserved_buffer {{name = "in", peer_func = @cube}} -> i32
         pto.aiv_initialize_pipe {{dir_mask = 3, slot_size = 4096}} ({gm}c2v_consumer_buf = %mine : i32, v2c_consumer_buf = %theirs : i32)
-        %sub64 = pto.get_subblock_idx
+        %sub64 = {own}
         %sub = arith.index_cast %sub64 : i64 to index
         %row = arith.muli %sub, %down : index
         %col = arith.muli %sub, %right : index

@@ -59,6 +59,14 @@ def test_queues_decide_how_many_sub_blocks_take_part(target: str, split: int, ve
     assert agents(text, target) == [("cube", 1), ("vector", vectors)]
 
 
+@pytest.mark.parametrize("query", ["get_subblock_idx", "get_subblock_num"])
+def test_a_program_that_asks_for_its_sub_block_has_both(query: str) -> None:
+    """PTOAS leaves such vector code without a guard: hasExplicitSubblockControl."""
+    at = "%t = pto.alloc_tile : !half"
+    text = round_trip("a5", 0).replace(at, f"%own = pto.{query}\n{at}")
+    assert agents(text, "a5") == [("cube", 1), ("vector", 2)]
+
+
 def test_functions_at_two_ends_of_a_queue_run_together() -> None:
     text = f"""
     module attributes {{pto.target_arch = "a5"}} {{

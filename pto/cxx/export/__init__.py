@@ -6,22 +6,29 @@
 
 from __future__ import annotations
 
-from pto.cxx.export.function import Line, function, identifier
+from pto.core.errors import fail
+from pto.cxx.export.function import (
+    SET_SIGNALS,
+    SIGNALS,
+    Line,
+    function,
+    identifier,
+)
+from pto.cxx.export.host import free_name
 from pto.cxx.export.places import parameter_type
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation
-from pto.plan.calls import entry_functions, names_of
+from pto.plan.calls import FunctionNames, calls, entry_functions, names_of, sides
 from pto.plan.memory import plan_memory
 from pto.plan.sync import insert
 from pto.run.launch.arguments import parameters
 from pto.target.facts import Profile
+from pto.transform.cores import CUBE, VECTOR, vector_on_first_sub_block
 from pto.transform.regions import state_constants
 from pto.transform.scratch import complete
 from pto.verify.functions import first_order
 
 __all__ = ["SIGNALS", "cpp"]
-
-SIGNALS = "ffts"  # the argument with the memory that carries signals between cores
 
 _HEAD = """\
 // {what}, for {profile}. Compile it against the PTO header library.
@@ -34,8 +41,8 @@ def cpp(module: Module, profile: Profile, name: str = "kernel", signals: bool = 
     """A program as C++ source: every tile at its address, every pipe ordered.
 
     A program that leaves order to a compiler gets the flags of `pto sync`. `name` is that of the
-    kernel that calls both sides, where there are two. With `signals` it takes the memory first
-    that carries signals between cores of a2a3.
+    kernel that calls both sides, where there are two. With `signals` the kernel takes the memory
+    first that carries signals between cores of a2a3.
     """
     return "\n".join(line.text for line in listing(module, profile, name, signals))
 
@@ -45,6 +52,7 @@ def listing(
 ) -> list[Line]:
     """The lines of `cpp`, each with the place in the source that it is for."""
     module = complete(copied(module), profile)
+    _use_sub_blocks(module, profile)
     for f in (f for f in module.functions() if f.has_body):
         state_constants(f)
     ordered = first_order([module.op]) is not None or profile.name == "cpu"
@@ -57,11 +65,31 @@ def listing(
     helpers = [f for f in made.functions() if f.has_body and f not in entries]
     sides = {f.symbol: f.own_side() for f in module.functions()}  # as the program says
     for f in [*helpers, *entries]:
-        entry = not several and f in entries
-        lines += function(f, placement, entry=entry, side=sides[f.symbol])
+        alone = not several and f in entries
+        takes = signals and alone
+        lines += function(f, placement, entry=alone, side=sides[f.symbol], signals=takes)
     if several:
         lines += map(Line, _both_sides(entries, name, signals).split("\n"))
     return lines
+
+
+def _use_sub_blocks(module: Module, profile: Profile) -> None:
+    """Guard vector code that a launch runs on one sub-block: a board starts both."""
+    waiting, names = entry_functions(module, None), FunctionNames()
+    agents = {s.name: s.agents for s in sides(waiting, profile)}
+    if CUBE not in agents or agents.get(VECTOR) != 1:
+        return
+    guarded: set[Operation] = set()
+    while waiting:
+        function = waiting.pop()
+        if function not in guarded:
+            guarded.add(function)
+            outside = [f for op, f in calls(function, names) if op.side() != VECTOR]
+            if function.side() == VECTOR and function.signature.results:
+                why = "C++ starts it on two sub-blocks, and a launch on one, which has its result"
+                raise fail("PTO-U249", f"@{function.symbol} has no form: {why}", loc=function.loc)
+            vector_on_first_sub_block(function)
+            waiting += outside
 
 
 def _simulated(module: Module) -> list[str]:
@@ -78,15 +106,16 @@ def _simulated(module: Module) -> list[str]:
 def _both_sides(entries: list[Operation], name: str, signals: bool) -> str:
     """One kernel that calls the function of each side."""
     params = parameters(*entries)
-    given = [f"{parameter_type(p.type)} {identifier(p.name)}" for p in params]
+    named = {p.name: free_name(p.name, [SIGNALS] if signals else []) for p in params}
+    given = [f"{parameter_type(p.type)} {named[p.name]}" for p in params]
     calls: list[str] = []
     if signals:
         given.insert(0, f"__gm__ uint64_t* {SIGNALS}")
-        calls += ["#ifndef __CPU_SIM", f"    set_ffts_base_addr((uint64_t){SIGNALS});", "#endif"]
+        calls += SET_SIGNALS
     for entry in entries:
         own = identifier(entry.symbol)
         name += "_kernel" * (own == identifier(name))
         names = names_of(entry.regions[0].block.args, [p.name for p in params])
-        calls.append(f"    {own}({', '.join(map(identifier, names))});")
+        calls.append(f"    {own}({', '.join(named[n] for n in names)});")
     head = f"__global__ AICORE void {identifier(name)}({', '.join(given)})"
     return "\n".join([head, "{", *calls, "}", ""])

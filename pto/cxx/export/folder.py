@@ -24,16 +24,17 @@ from pto.cxx.export.host import FILES, TAKEN, filled, free_name, launcher
 from pto.cxx.export.places import parameter_type
 from pto.cxx.export.tolerance import ExportTolerance, tolerance
 from pto.cxx.provided import CORES
-from pto.ir.graph import Module
+from pto.ir.graph import Module, Operation
 from pto.isa.row.order import OpenQueue
 from pto.isa.row.types import Ptr
 from pto.isa.rules.rule import ASSERTED
 from pto.observe import timing
-from pto.plan.calls import entry_functions
+from pto.plan.calls import FunctionNames, callees_first, entry_functions, sides
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
 from pto.run.launch.host import launch
 from pto.run.machine.world import World
+from pto.target.facts import Profile
 from pto.target.profile import Target
 from pto.transform.cores import CUBE, VECTOR, cores, uses_both
 from pto.transform.split import split
@@ -154,8 +155,7 @@ def export(
         if room:
             lists = [[*own, np.zeros(room // 4 * count, np.float32)] for own in lists]
         _judged(module, profile, device)
-    sides = {side for f in entry_functions(module, None) for side in cores(f)}
-    kind = "vec" if CUBE not in sides else "mix" if VECTOR in sides else "cube"
+    kind = _kind(entry_functions(module, None), target.profile)
     signals = kind == "mix" and used == "a2a3"  # cores signal each other through memory of the host
     kernel = cpp(module, target.profile, name, signals)
     ranks = _arguments(whole, module, lists, blocks, target, world)
@@ -168,6 +168,14 @@ def export(
     made = Exported(out, name, kind, count, used, device or used, us, given)
     _write(made, kernel + launcher(made, entry))
     return made
+
+
+def _kind(entries: Sequence[Operation], profile: Profile) -> str:
+    """The cores of a kernel: those that a launch runs, or whose instructions it has."""
+    names = {s.name for s in sides(entries, profile)}
+    if not names & {CUBE, VECTOR}:  # nothing declares a side
+        names = {side for f, _ in callees_first(entries, FunctionNames()) for side in cores(f)}
+    return "vec" if CUBE not in names else "mix" if VECTOR in names else "cube"
 
 
 def _refused(finding: Diagnostic) -> Diagnostic:

@@ -34,6 +34,8 @@ _KEYWORDS = """auto bool break case char class const continue default delete do 
  while block_idx block_num pipe event and or not xor main"""
 _RESERVED = frozenset(_KEYWORDS.split())
 _SIDES = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
+SIGNALS = "ffts"  # the argument with the memory that carries signals between cores of a2a3
+SET_SIGNALS = ("#ifndef __CPU_SIM", f"    set_ffts_base_addr((uint64_t){SIGNALS});", "#endif")
 
 
 class Line(NamedTuple):
@@ -274,11 +276,22 @@ def identifier(name: str) -> str:
     return f"{found}_" if found in _RESERVED else found
 
 
-def function(op: Operation, placement: Placement, *, entry: bool, side: str | None) -> list[Line]:
-    """A function with its body; an entry is a kernel. `side` is the only one that has the body."""
+def function(
+    op: Operation,
+    placement: Placement,
+    *,
+    entry: bool,
+    side: str | None,
+    signals: bool = False,
+) -> list[Line]:
+    """A function with its body; an entry is a kernel. `side` is the only one that has the body.
+
+    With `signals` it takes the memory first that carries signals between cores.
+    """
     writer = Writer(placement)
     body = op.regions[0].block
-    given = ", ".join(f"{parameter_type(a.type)} {writer.name(a)}" for a in body.args)
+    params = [f"__gm__ uint64_t* {writer.fresh(SIGNALS)}"] if signals else []
+    params += [f"{parameter_type(a.type)} {writer.name(a)}" for a in body.args]
     returned: list[str] = []
 
     def ends(end: Operation) -> None:
@@ -294,7 +307,12 @@ def function(op: Operation, placement: Placement, *, entry: bool, side: str | No
     writer.block(body, ends)
     kind = "__global__ AICORE" if entry else "AICORE inline"
     lines = writer.lines
+    if signals:
+        lines = [*map(Line, SET_SIGNALS), *lines]
     if side is not None:
-        lines = [Line(f"#if defined({_SIDES[side]})"), *lines, Line("#endif")]
-    head = f"{kind} {returned[0] if returned else 'void'} {identifier(op.symbol)}({given})"
+        other = [Line("#else"), Line("    return {};")] if returned else []
+        lines = [Line(f"#if defined({_SIDES[side]})"), *lines, *other, Line("#endif")]
+    head = (
+        f"{kind} {returned[0] if returned else 'void'} {identifier(op.symbol)}({', '.join(params)})"
+    )
     return [Line(head), Line("{"), *lines, Line("}"), Line("")]
