@@ -23,7 +23,6 @@ from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
 from pto.isa.meaning.handle.view import ADD_POINTER
 from pto.isa.row import types as t
 from pto.isa.row.attributes import word
-from pto.isa.row.order import OpenQueue
 from pto.isa.row.traits import Control
 from pto.plan.iterations import (
     Ints,
@@ -291,43 +290,9 @@ def _window(it: Iterations, value: Value) -> _Window:
     raise NotStatic
 
 
-def writers(function: Operation) -> dict[int, Operation] | None:
-    """The arguments in global memory that may be written, with the first writer; None: any."""
-    args = {a: n for n, a in enumerate(function.regions[0].block.args)}
-    found: dict[int, Operation] = {}
-    for op in function.walk():
-        for value in _targets(op):
-            number = args.get(root(value))
-            if number is None:
-                return None
-            found.setdefault(number, op)
-    return found
-
-
-def may_be_written(functions: Sequence[Operation], count: int) -> set[int]:
-    """The positions of the arguments that may be written, of functions that take `count`."""
-    found: set[int] = set()
-    for function in functions:
-        known = writers(function)
-        if known is None or len(function.regions[0].block.args) != count:
-            return set(range(count))
-        found |= known.keys()
-    return found
-
-
-def _targets(op: Operation) -> list[Value]:
-    """Values in global memory that an operation may write.
-
-    For a call, all that it passes; for a queue that is set up, the memory of its slots.
-    """
-    if op.control is Control.CALL or isinstance(op.order, OpenQueue):
-        return [v for v in op.operands if is_global(v.type)]
-    return [v for v in op.given("out", "inout") if is_global(v.type)]
-
-
 def root(value: Value) -> Value:
     """The origin of a pointer or view, through all operations that only rename memory."""
-    return value.origin(lambda op: is_global(op.operands[0].type))
+    return value.origin(lambda op: op.control is None and is_global(op.operands[0].type))
 
 
 def is_global(type: t.Type) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from pto.ir.text.parser import parse
 from pto.observe.sanitize import sanitize
 from pto.plan.calls import entry_functions
-from pto.plan.stores import may_be_written
+from pto.plan.users import may_be_written, readers, used_parameters
 from pto.run.launch.arrays import copied
 
 _HEAD = """
@@ -16,6 +16,24 @@ module attributes {pto.target_arch = "a5"} {
   func.func private @other(%p: !pto.ptr<i32>) -> index {
     %c0 = arith.constant 0 : index
     return %c0 : index
+  }
+  func.func private @second(%p: !pto.ptr<i32>, %q: !pto.ptr<i32>) -> !pto.ptr<i32> {
+    return %q : !pto.ptr<i32>
+  }
+  func.func private @last(%p: !pto.ptr<i32>, %q: !pto.ptr<i32>) {
+    %c0 = arith.constant 0 : index
+    %v = pto.load_scalar %p[%c0] : !pto.ptr<i32> -> i32
+    pto.store_scalar %v, %q[%c0] : !pto.ptr<i32>, i32
+    return
+  }
+  func.func private @peek(%p: !pto.ptr<i32>) {
+    %c0 = arith.constant 0 : index
+    %v = pto.load_scalar %p[%c0] : !pto.ptr<i32> -> i32
+    return
+  }
+  func.func private @nested(%p: !pto.ptr<i32>, %q: !pto.ptr<i32>) {
+    func.call @last(%q, %p) : (!pto.ptr<i32>, !pto.ptr<i32>) -> ()
+    return
   }
   func.func @k(%x: !pto.ptr<i32>, %y: !pto.ptr<i32>, %n: i32) {
     %c0 = arith.constant 0 : index
@@ -35,6 +53,11 @@ _LOOP = """
     }
 """
 _CALL = "%d = func.call @other(%x) : (!pto.ptr<i32>) -> index\n"
+_PASSED = "func.call @nested(%y, %x) : (!pto.ptr<i32>, !pto.ptr<i32>) -> ()\n"
+_RETURNED = """
+    %p = func.call @second(%x, %y) : (!pto.ptr<i32>, !pto.ptr<i32>) -> !pto.ptr<i32>
+    pto.store_scalar %v, %p[%c0] : !pto.ptr<i32>, i32
+"""
 _NUMBER = "%a = pto.castptr %x : !pto.ptr<i32> -> i64\n"
 _ADDRESS = f"""{_NUMBER}
     %p = pto.castptr %a : i64 -> !pto.ptr<i32>
@@ -53,7 +76,9 @@ def program(body: str) -> str:
         (_COPY, {1}),
         (_LATER, {0}),
         (_LOOP, {0, 1, 2}),
-        (_CALL, {0}),
+        (_CALL, set()),
+        (_PASSED, {1}),
+        (_RETURNED, {0, 1, 2}),
         (_NUMBER, set()),
         (_ADDRESS, {0, 1, 2}),
         (_LATER + _COPY, {0, 1}),
@@ -64,6 +89,8 @@ def program(body: str) -> str:
         "by a pointer",
         "in a loop",
         "called",
+        "written by a callee of a callee",
+        "returned by a callee",
         "as a number",
         "at a number",
         "both",
@@ -72,6 +99,21 @@ def program(body: str) -> str:
 def test_what_may_be_written(body: str, written: set[int]) -> None:
     functions = entry_functions(parse(program(body)), "k")
     assert may_be_written(functions, 3) == written
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ("", {0}),
+        ("%d = func.call @other(%y) : (!pto.ptr<i32>) -> index\n", {0}),
+        ("func.call @peek(%y) : (!pto.ptr<i32>) -> ()\n", {0, 1}),
+        ("%w = pto.load_scalar %y[%c0] : !pto.ptr<i32> -> i32\n", {0, 1}),
+    ],
+)
+def test_what_may_be_read(body: str, read: set[int]) -> None:
+    """Each program loads from its first argument."""
+    functions = entry_functions(parse(program(body)), "k")
+    assert used_parameters(functions, "abc", readers).keys() == {"abc"[n] for n in read}
 
 
 def test_a_memref_may_be_written() -> None:

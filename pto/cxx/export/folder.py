@@ -14,52 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.dtypes import DType
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.core.memory import address_of
 from pto.core.output import write_whole
 from pto.cxx.export import SIGNALS, cpp
+from pto.cxx.export.arguments import Argument, arguments
 from pto.cxx.export.function import identifier
-from pto.cxx.export.host import FILES, TAKEN, filled, free_name, launcher
-from pto.cxx.export.places import parameter_type
-from pto.cxx.export.tolerance import ExportTolerance, tolerance
+from pto.cxx.export.host import FILES, filled, free_name, launcher
 from pto.cxx.provided import CORES
 from pto.ir.graph import Module, Operation
-from pto.isa.row.order import OpenQueue
-from pto.isa.row.types import Ptr
 from pto.isa.rules.rule import ASSERTED
 from pto.observe import timing
 from pto.plan.calls import FunctionNames, callees_first, entry_functions, sides
-from pto.run.launch.arguments import parameters
 from pto.run.launch.call import Blocks, extents_of
-from pto.run.launch.host import launch
 from pto.run.machine.world import World
 from pto.target.facts import Profile
 from pto.target.profile import Target
 from pto.transform.cores import CUBE, VECTOR, cores, uses_both
 from pto.transform.split import split
 from pto.verify.program import judge
-
-_Key = tuple[int, int]  # address and size
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument of the kernel: an array by its files, or a number."""
-
-    name: str
-    type: str  # as the kernel of C++ declares it
-    value: Any
-    dtype: DType | None = None
-    file: str = ""  # the name of an array, of all that the ranks have
-    expected: Any = None  # an array after the run, where the kernel writes it
-    tolerance: ExportTolerance | None = None
-    rank: int = 0  # the rank that has the array
-    shared: bool = False  # other ranks reach it
-
-    @property
-    def is_array(self) -> bool:
-        return isinstance(self.value, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +130,7 @@ def export(
     kind = _kind(entry_functions(module, None), target.profile)
     signals = kind == "mix" and used == "a2a3"  # cores signal each other through memory of the host
     kernel = cpp(module, target.profile, name, signals)
-    ranks = _arguments(whole, module, lists, blocks, target, world)
+    ranks = arguments(whole, module, lists, blocks, target.profile, world)
     how: dict[str, Any] = {"profile": used, "device": device, "data": True}
     us = None if world else timing.time(module, args=lists[0], blocks=blocks, **how).us
     memory = (Argument(SIGNALS, "uint64_t*", SIGNALS),) * signals
@@ -193,78 +165,6 @@ def _judged(module: Module, profile: str | None, device: str | None) -> Target:
     if errors := {(d.code, d.message, d.loc): _refused(d) for d in kept}:  # a line unrolled: once
         raise PtoError(*errors.values())
     return target
-
-
-def _arguments(
-    whole: Module,
-    module: Module,
-    lists: Sequence[Sequence[Any]],
-    blocks: Blocks,
-    target: Target,
-    world: World | None,
-) -> list[list[Argument]]:
-    """The arguments of `module`, with what a launch of `whole`, as written, makes of each array.
-
-    The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
-    """
-    opened = [op for op in module.walk() if isinstance(op.order, OpenQueue)]
-    used = [v for op in opened for v in op.operands if isinstance(v.type, Ptr)]
-    slots = {v.origin(lambda op: op.traits.names_only).name for v in used}
-    params = parameters(*entry_functions(module, None))
-    count = len(parameters(*entry_functions(whole, None)))
-    arrays = _arrays(lists, [p.name for p in params], world)
-    after = {key: np.array(a.value) for key, a in arrays.items()}
-    given: list[list[Any]] = [[after.get(_key(v), v) for v in own[:count]] for own in lists]
-    if world is None:
-        launch(whole, args=given[0], blocks=blocks, profile=target.profile.name)
-    else:
-        copy = World(len(lists), target.profile)
-        for key, a in arrays.items():
-            copy[a.rank].attach(after[key], heap=True)
-        copy.launch(whole, args=given, blocks=blocks)
-        copy.synchronize()
-    found: list[list[Argument]] = []
-    for own in lists:
-        found.append([])
-        for param, old in zip(params, own, strict=True):
-            type = parameter_type(param.type).replace("__gm__ ", "")
-            made, new = arrays.get(_key(old), Argument("", "", old)), after.get(_key(old))
-            if new is not None and old.tobytes() != new.tobytes() and param.name not in slots:
-                how = tolerance(module, param.dtype)
-                made = replace(made, expected=new, tolerance=how)
-            found[-1].append(replace(made, name=param.name, type=type, dtype=param.dtype))
-    if not any(a.tolerance for own in found for a in own):
-        raise fail("PTO-U249", "the launch changes no array: a board has nothing to compare")
-    return found
-
-
-def _key(value: Any) -> _Key:
-    """The bytes of an array; a number has none."""
-    return (address_of(value), value.nbytes) if isinstance(value, np.ndarray) else (0, 0)
-
-
-def _arrays(
-    lists: Sequence[Sequence[Any]], names: Sequence[str], world: World | None
-) -> dict[_Key, Argument]:
-    """Every array once, by its identity: the rank that has it, and whether others reach it."""
-    uses: list[tuple[int, int, str, Any]] = []
-    owners: dict[_Key, int] = {}
-    for rank, own in enumerate(lists):
-        for name, v in zip(names, own, strict=True):
-            if isinstance(v, np.ndarray):
-                memory = None if world is None else world[0].memory_of(v)
-                owner = None if world is None or memory is None else world[0].owner(memory)
-                uses.append(
-                    (owners.setdefault(_key(v), rank if owner is None else owner), rank, name, v)
-                )
-    found: dict[_Key, Argument] = {}
-    for owner, rank, name, v in sorted(uses, key=lambda use: use[0] != use[1]):
-        label = free_name(name, TAKEN) if world is None else f"{name}_{owner}"
-        while _key(v) not in found and label in {a.file for a in found.values()}:
-            label += "_"
-        old = found.get(_key(v)) or Argument("", "", v, file=label, rank=owner)
-        found[_key(v)] = replace(old, shared=old.shared or rank != owner)
-    return found
 
 
 def _write(made: Exported, kernel: str) -> None:

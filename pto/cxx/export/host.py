@@ -15,7 +15,8 @@ from pto.cxx.export.function import identifier
 from pto.cxx.provided import CORES, MACROS, OPTION
 
 if TYPE_CHECKING:
-    from pto.cxx.export.folder import Argument, Exported
+    from pto.cxx.export.arguments import Argument
+    from pto.cxx.export.folder import Exported
     from pto.cxx.export.tolerance import ExportTolerance
 
 FILES = ("main.cpp", "gen_data.py", "CMakeLists.txt", "run.sh", "README.md")
@@ -121,5 +122,7 @@ def _given(a: Argument) -> str:
 
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
-    kind = a.dtype.name if a.dtype is not None and how.allowed else "bits"
-    return f'    EXPECT_EQ({a.file}.wrong({how.allowed!r}, {kind}), 0u) << "{a.file}: {how}";'
+    inexact = a.dtype is not None and (how.allowed or how.absolute)
+    given = [repr(how.allowed), a.dtype.name if a.dtype is not None and inexact else "bits"]
+    given += [repr(how.absolute)] if how.absolute else []
+    return f'    EXPECT_EQ({a.file}.wrong({", ".join(given)}), 0u) << "{a.file}: {how}";'

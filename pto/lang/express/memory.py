@@ -42,7 +42,9 @@ def load(
     if cols == 1 and rows > 1 and role is None:  # a number for each row
         made = column(rows, kind)
     else:
-        made = tile(*room_for(rows, cols, kind, role or "vec"), kind, role=role or "vec", pad=pad)
+        place = role or "vec"
+        layout = layout_in_l1(window) if place == "mat" else None
+        made = tile(*room_for(rows, cols, kind, place), kind, layout, place, pad=pad)
         made.asked = rows, cols
     limited = window.within(rows, cols)
     instructions.tload(made, limited)
@@ -56,6 +58,11 @@ def room_for(rows: int, cols: int, kind: DType, role: str) -> tuple[int, int]:
         return rows, whole_lines(cols)
     unit = max(16, 32 // kind.itemsize)
     return -(-rows // unit) * unit, -(-cols // unit) * unit
+
+
+def layout_in_l1(window: View) -> str:
+    """The layout of a tile of L1 for a load: the library loads columns into boxes of columns."""
+    return "ZN" if window.array.by_columns else "NZ"
 
 
 def _window(source: Source) -> View:

@@ -14,7 +14,7 @@ from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.express.algebra import everywhere
-from pto.lang.express.memory import room_for
+from pto.lang.express.memory import layout_in_l1, room_for
 from pto.lang.express.shapes import flat, is_column, is_row, like, set_region, upright, vector
 from pto.lang.values.elements import element
 from pto.lang.values.tiles import Tile, region_text, tile, tile_type
@@ -174,9 +174,7 @@ def _in_l1(t: Tile) -> Tile:
     rows, cols = (t.origin and t.origin.most) or t.shape
     shape = room_for(rows, cols, t.dtype, "mat")
     if t.origin is not None:
-        type = tile_type(*shape, t.dtype, role="mat")
-        if t.origin.array.by_columns:  # the library loads columns into boxes of columns alone
-            type = tile_type(*shape, t.dtype, "ZN", "mat")
+        type = tile_type(*shape, t.dtype, layout_in_l1(t.origin), "mat")
         found = session.in_l1(t, type)
         if found is not None:
             return found

@@ -18,8 +18,8 @@ from pto.plan.buffers import Placement
 from pto.plan.calls import SUBBLOCK, names_of, sides, taken
 from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
-from pto.plan.stores import writers
 from pto.plan.together import need_each_other, wait_in_global
+from pto.plan.users import used_parameters
 from pto.run.launch.engine import cluster_target, wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, run_cooperatively
@@ -199,14 +199,7 @@ class PreparedKernel:
     @cached_property
     def writers(self) -> Mapping[str, Operation | None]:
         """Parameters that may be written, and the writing operation if it is known."""
-        names = list(self.parameters)
-        found: dict[str, Operation | None] = {}
-        for function in self.functions:
-            own, known = names_of(function.regions[0].block.args, names), writers(function)
-            any_of: dict[int, Operation | None] = dict.fromkeys(range(len(own)))
-            for number, op in (known if known is not None else any_of).items():
-                found[own[number]] = found.get(own[number]) or op
-        return found
+        return used_parameters(self.functions, list(self.parameters))
 
     @property
     def name(self) -> str:

@@ -93,8 +93,8 @@ struct Array {
     ~Array() { aclrtFree(own); }
 
     // Copies the result back and counts the elements that differ by more than is allowed: a
-    // relative error, or steps of 8-bit floats.
-    size_t wrong(double allowed, Kind kind)
+    // relative error, or steps of 8-bit floats, and an absolute error.
+    size_t wrong(double allowed, Kind kind, double absolute = 0)
     {
         const size_t size = host.size(), count = size / size_of(kind);
         if (size && device != own) move(own, device, size);
@@ -112,7 +112,8 @@ struct Array {
         for (size_t n = 0; n < count; ++n) {
             const double a = number(host, n, kind), e = number(golden, n, kind);
             const bool is_step = kind == f8e4m3 || kind == f8e5m2;
-            const double most = allowed * (is_step ? 1 : std::fmax(std::fabs(e), scale * 1e-3));
+            const double unit = is_step ? 1 : std::fmax(std::fabs(e), scale * 1e-3);
+            const double most = allowed * unit + absolute;
             if (a == e || (std::isnan(a) && std::isnan(e)) || std::fabs(a - e) <= most) continue;
             if (!found++) std::printf("%s[%zu] is %g, expected %g\n", name.c_str(), n, a, e);
         }
