@@ -13,10 +13,10 @@ from pto.ir.graph import Block, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, SET_VALIDSHAPE
 from pto.isa.handle.window import SUBVIEW
 from pto.isa.meaning.tile.rearrange import RESHAPE
-from pto.isa.row.traits import Control
 from pto.isa.row.types import Scalar, TileBuf
 from pto.transform.layouts import state_columns
 from pto.transform.regions import state_constants
+from pto.transform.strides import counted_loops, is_inside
 
 Extents = tuple[int | Value, int | Value]  # of a region; numbers where constants say them
 Idle = tuple[Operation, Extents | None]  # an unused set_validshape, the region before it
@@ -45,19 +45,6 @@ def drop_unused(function: Operation) -> None:
 # ---- numbers
 
 
-def _loops(function: Operation) -> list[Operation]:
-    """Counted loops, inner ones first."""
-    return [op for op in function.walk() if op.control is Control.FOR][::-1]
-
-
-def _is_inside(value: Value, loop: Operation) -> bool:
-    owner = value.owner
-    block = owner.parent if isinstance(owner, Operation) else owner
-    while block is not None and block.region.owner is not loop:
-        block = block.region.owner.parent
-    return block is not None
-
-
 def computes_number(op: Operation) -> bool:
     """True for pure scalar arithmetic that cannot fail, so that it may be hoisted out of a loop
     with zero iterations."""
@@ -67,17 +54,18 @@ def computes_number(op: Operation) -> bool:
 
 def _hoist_numbers(function: Operation) -> None:
     """Hoist loop-invariant scalar arithmetic."""
-    for loop in _loops(function):
+    for loop in counted_loops(function):
         for op in list(loop.regions[0].block.ops):
-            if computes_number(op) and not any(_is_inside(v, loop) for v in op.operands):
+            if computes_number(op) and not any(is_inside(v, loop) for v in op.operands):
                 op.move_before(loop)
 
 
 def _join_equal(block: Block, known: dict[object, list[Value]]) -> None:
-    """Equal numbers are one, where the first is seen; so are equal views of a tile."""
+    """Join equal numbers and constants where the first is visible, and equal views of a tile."""
     known = dict(known)
     for op in list(block.ops):
-        if computes_number(op) or op.row is SUBVIEW or _is_static_reshape(op):
+        joins = op.traits.constant or computes_number(op)
+        if joins or op.row is SUBVIEW or _is_static_reshape(op):
             kinds = tuple(str(r.type) for r in op.results)
             attrs = str(sorted(op.attrs.items(), key=str))
             found = known.setdefault((op.name, *op.operands, kinds, op.segments, attrs), op.results)
@@ -204,7 +192,7 @@ class _Regions:
     # loop-invariant settings
 
     def hoist(self) -> None:
-        for loop in _loops(self._function):
+        for loop in counted_loops(self._function):
             settings = map(self._set, loop.regions[0].block.ops)
             for tile in dict.fromkeys(t for t in settings if t is not None):
                 self._hoist(loop, tile)
@@ -220,7 +208,7 @@ class _Regions:
         last = settings[-1]
         users = [op for op in tile.uses if op.row is not SET_VALIDSHAPE]
         elsewhere = any(loop not in user.ancestors() for user in users)
-        if any(_is_inside(v, loop) for v in (*last.operands, *wanted.operands)):
+        if any(is_inside(v, loop) for v in (*last.operands, *wanted.operands)):
             return
         if not all(_is_sure(v, self._function) for v in wanted.operands[1:]):
             return

@@ -125,7 +125,7 @@ def _two_windows(case: Case) -> str | None:
 _EXTRACTED_A5 = f"{CUBE_A5} e8m0"
 _SCALES = "mat->scaling mat->scale_left mat->scale_right"
 
-WINDOW.row(
+TEXTRACT = WINDOW.row(
     "textract",
     "dst[i,j] = src[indexRow+i, indexCol+j] over dst's valid region; dst1 the same at its indices",
     body=extract.EXTRACT,

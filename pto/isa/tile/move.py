@@ -104,7 +104,7 @@ def _pad_64(dst: TileType) -> str | None:
     return None if fits else f"it is {dst.pad.name} for {dst.dtype.name}"
 
 
-LOAD.row(
+TLOAD = LOAD.row(
     "tload",
     "dst[r,c] = src element (r,c) over dst's valid region",
     body=move.LOAD,
