@@ -16,12 +16,11 @@ from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.target.facts import Profile
 from pto.transform import schedule
-from pto.transform.cores import uses_both
 from pto.transform.pass_result import PassResult
 from pto.transform.reuse import Reuse
 from pto.transform.schedule import ProgramLaunch
 from pto.transform.scratch import complete
-from pto.transform.split import split
+from pto.transform.separate import separate_all
 from pto.transform.tidy import drop_unused, tidy
 from pto.verify.program import legal_target
 
@@ -52,10 +51,7 @@ def _reuse(function: Operation) -> None:
 
 
 def _split(module: Module, profile: Profile) -> Module:
-    for function in (f for f in module.functions() if f.has_body):
-        if uses_both(function):
-            module, _ = split(module, function.symbol, profile)
-    return module
+    return separate_all(module, profile).required().module
 
 
 PASSES: dict[str, tuple[str, Callable[[Module, Profile], Module]]] = {

@@ -19,6 +19,9 @@ from pto.plan.buffers import BufferUse, FunctionPlan, Placed, Placement
 from pto.plan.events import BUFFER, Occupancy, occupancy
 from pto.plan.memory import addressed, plan_memory
 from pto.target.profile import Target
+from pto.transform.cores import CUBE, VECTOR
+from pto.transform.separate import separate_all
+from pto.transform.split import half_name
 from pto.verify.program import target_of
 
 EXAMPLES = """\
@@ -48,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     module = program.read_program(args.file, args)
     target = target_of(module, profile=args.profile, device=args.device)
-    chosen = module if args.entry is None else _function(module, args.entry)
+    entry = None if args.entry is None else _function(module, args.entry).symbol
+    module = separate_all(module, target.profile).module
+    chosen = module if entry is None else _parts(module, entry)
     placement = plan_memory(chosen, target.profile)
     events = _events(module, placement, target)
     if findings.is_text(args):
@@ -73,6 +78,12 @@ def _function(module: Module, name: str) -> Operation:
         advice = nearest(wanted, defined) or f"the program has {', '.join(defined)}"
         raise fail("PTO-U071", f"there is no function @{wanted}", help=advice)
     return defined[wanted]
+
+
+def _parts(module: Module, name: str) -> list[Operation]:
+    """The function of this name, or those of both cores that it was split into."""
+    names = {name, half_name(name, CUBE), half_name(name, VECTOR)}
+    return [f for f in module.functions() if f.has_body and f.symbol in names]
 
 
 def _events(module: Module, placement: Placement, target: Target) -> dict[str, Occupancy]:

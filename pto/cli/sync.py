@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from pto.cli import findings, options, program
@@ -16,6 +17,7 @@ from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.plan.sync import insert
 from pto.target.profile import Target
+from pto.transform.separate import separate_all
 from pto.verify.program import declare, legal_target
 
 EXAMPLES = """\
@@ -38,10 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     module = program.read_program(args.file, args)
     target = legal_target(module, profile=args.profile, device=args.device)
-    made = insert(module, target.profile)
+    split = separate_all(module, target.profile)
+    made = insert(split.module, target.profile)
     declare(made, target.profile.name)  # flags are for one profile
     text = print_module(made)
     found, reasons = _proof(parse(text, str(args.out or args.file)), target)
+    if split.refused is not None:
+        found.append(replace(split.refused, severity="warning"))
     if any(d.severity == "error" for d in found):  # a defect of pto: nothing is written
         return findings.show(found, args, stream=sys.stderr)
     if findings.is_text(args):

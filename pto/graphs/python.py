@@ -36,10 +36,12 @@ from pto.lang.call.place import here, mistake, placed, user_frame
 from pto.observe.sanitize import sanitize
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.launch import BlockLaunch
+from pto.observe.timing.program import chip_launch
 from pto.run.launch.arrays import Borrowed, borrow
 from pto.run.launch.call import Callee, Launch
 from pto.run.machine.device import Device
 from pto.run.watch.memory import WatchedMemory
+from pto.transform.cores import CUBE, VECTOR, cores
 
 Bytes = npt.NDArray[np.uint8]
 Edges = Literal["derived", "explicit"]
@@ -116,7 +118,9 @@ class TaskGraph:
         ]
         name = launch.kernel.name
         sides = {part.name for part in launch.kernel.parts}
-        kernels = (0 if "cube" in sides else None, 0 if "vector" in sides else None, None)
+        sides |= {side for f in launch.kernel.functions for side in cores(f)}
+        cube, vector = (0 if side in sides else None for side in (CUBE, VECTOR))
+        kernels = (cube, vector, None if cube is None else vector)  # a cube has two vectors
         task = Task(number, "task", kernels, name, launch.blocks, arguments)
         task.scalars = [_number(a) for a in launch.args if not isinstance(a, Borrowed)]
         task.where, task.is_manual = SourceLine(here()), not self._derives
@@ -278,8 +282,9 @@ class PythonRun(GraphRun):
         launch = self._of.calls[task.number].launch
         kernel = launch.kernel
         plain = [a.array if isinstance(a, Borrowed) else a for a in launch.args]
-        given = BlockLaunch(kernel.module, kernel.functions, self.profile, plain, launch.blocks)
-        return block_us(given, chip, task.name)
+        split = chip_launch(kernel.module, kernel.functions, self.profile, plain, launch.blocks)
+        timed = BlockLaunch(split.module, split.functions, self.profile, split.args, launch.blocks)
+        return block_us(timed, chip, task.name)
 
     def judge(self) -> str:
         """The difference between arrays and what is expected of them; empty if they match."""

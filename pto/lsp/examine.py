@@ -44,6 +44,7 @@ from pto.run.launch.call import count_of
 from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
 from pto.transform.reuse import tiles_of
+from pto.transform.separate import separate_all
 from pto.verify import judge
 
 _EXAMPLE = (
@@ -101,7 +102,8 @@ def _kernel(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dic
     module, profile = made.module, kernel.profile
     _, found = judge(module, profile=profile, device=device)
     yield {"findings": _plain(found, place, place.file)}
-    lines = LineFacts(module, profile, place.file, _formulas(module, call, values), call.runs)
+    shown = separate_all(module, find_profile(profile)).module
+    lines = LineFacts(shown, profile, place.file, _formulas(shown, call, values), call.runs)
     yield lines.report(None)
     if not call.runs or any(d.severity == "error" for d in found):
         return

@@ -36,6 +36,7 @@ from pto.prove.refute import Counterexample
 from pto.run.launch.arguments import parameters
 from pto.run.launch.call import extents_of
 from pto.target.facts import Profile
+from pto.transform.separate import separate
 from pto.verify.program import legal_target, target_of
 
 CODE = "PTO-V230"
@@ -205,8 +206,8 @@ def prove(
 
 
 class _Order:
-    """Answers about order and reads. Where a compiler is to insert flags, order is that of the
-    program with those of `pto sync`."""
+    """Answers about order and reads. Order is that of the program for the cores of the profile;
+    where a compiler is to insert flags, with those of `pto sync`."""
 
     def __init__(self, module: Module, profile: str | None) -> None:
         self._module = module
@@ -216,10 +217,6 @@ class _Order:
     @cached_property
     def _target(self) -> Profile:
         return target_of(self._module, profile=self._profile, device=None).profile
-
-    @cached_property
-    def _inserted(self) -> Module:
-        return insert(self._module, self._target)
 
     def answers(self, function: Operation, stated: Stated) -> list[Answer]:
         """Functions that run together have one answer, with the first of them."""
@@ -231,9 +228,14 @@ class _Order:
         runs = Runs(self._module, name, self._profile, stated)
 
         def order() -> list[Answer]:
-            own = Runs(self._inserted, name, self._profile, stated) if lacks else runs
-            found = map(own.decided, order_answers(own.functions, self._target, stated))
-            return [replace(a, assumes=(*a.assumes, *[_INSERTED] * lacks)) for a in found]
+            split = separate(self._module, self._target, together)
+            module = insert(split.module, self._target) if lacks else split.module
+            own = Runs(module, split.entry, self._profile, stated)
+            assumed = [_INSERTED] if lacks else []
+            if split.refused is not None:
+                assumed.append(_WHOLE + split.refused.message)
+            answers = map(own.decided, order_answers(own.functions, self._target, stated))
+            return [replace(a, assumes=(*a.assumes, *assumed)) for a in answers]
 
         def reads() -> list[Answer]:
             return [runs.decided(reads_answer(together, self._target, stated))]
@@ -251,4 +253,5 @@ def _answered(find: Callable[[], list[Answer]], questions: Sequence[Question]) -
         return [Answer(q, "unknown", first.message, reason=first.code) for q in questions]
 
 
+_WHOLE = "one core has all pipes: "
 _INSERTED = "flags are those that pto sync inserts"

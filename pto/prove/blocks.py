@@ -45,12 +45,11 @@ def conflicts(found: KernelUses, *, inside: bool = False, of_subs: bool = False)
     cases = [case for case in cases if not case.is_empty]
     for ours, theirs in combinations_with_replacement(cases, 2):
         a, b = ours.use, theirs.use
-        if (
-            a.window.root is b.window.root
-            and (a.writes or b.writes)
-            and not _apart(ours, theirs, inside, differ, known)
-        ):
-            left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
+        if a.window.root is b.window.root and (a.writes or b.writes):
+            pinned = _pinned(ours, theirs, differ)
+            others = [s for s in differ if s not in pinned]
+            if others and not _apart(ours, theirs, inside, others, known | pinned):
+                left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
     return left
 
 
@@ -70,6 +69,21 @@ class _Case(NamedTuple):
         if any(g.value is not None and g.value < 0 for g in given):
             return cls(use, window, given, True)
         return cls(use, window.mapped(lambda n: simplified(n, given)), given, False)
+
+    def only_value(self, symbol: Symbol) -> Number | None:
+        """The one value of an integer with which the use runs: 0 under `if block == 0`."""
+        for g in self.given:
+            value = g + of(symbol)
+            at_most_one = all(s.is_fixed for s in value.symbols())
+            if at_most_one and never_negative(of(symbol) - value, self.given):
+                return value
+        return None
+
+
+def _pinned(a: _Case, b: _Case, differ: Sequence[Symbol]) -> set[Symbol]:
+    """The integers that have one and the same value wherever the two uses run."""
+    values = {s: a.only_value(s) for s in differ}
+    return {s for s, value in values.items() if value is not None and value == b.only_value(s)}
 
 
 def _apart(a: _Case, b: _Case, inside: bool, differ: Sequence[Symbol], known: Set[Symbol]) -> bool:

@@ -78,6 +78,7 @@ CURRENT = Profile(
     vector=replace(npu.VECTOR, masked_repeats=True),
     pipes=PIPES,
     sync=SYNC,
+    separate_cores=True,
     alignment=npu.ALIGNMENT,
     outside_valid="poison",  # PTO manual, Tiles And Valid Regions: Valid Region
     load_padding="block",  # pto-isa TLoad.hpp

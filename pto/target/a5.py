@@ -80,6 +80,7 @@ CURRENT = Profile(
     pipes=PIPES,
     sync=SYNC,
     # Manual, vlds: NORM needs a 32-byte aligned address, vldas and vldus take any.
+    separate_cores=True,
     alignment=replace(npu.ALIGNMENT, vector=VLANE_BYTES),
     outside_valid="poison",  # PTO manual, Tiles And Valid Regions: Valid Region
     load_padding="block",  # pto-isa TLoad.hpp

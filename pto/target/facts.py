@@ -188,6 +188,7 @@ class Profile:
     row_scales: Literal["column", "words"] = "column"
     tf32_round: Literal["even", "away"] = "even"  # what ROUND does to ties of settf32mode
     tf32_mantissa: int = 10  # bits that a factor keeps in that mode; HF32 of a2a3 keeps 11
+    separate_cores: bool = False  # the cube and the vector unit have cores of their own
     headers: bool = False  # as seen by C++ kernels: `library.py`
     device: str | None = None  # set when a device has narrowed this profile
 

@@ -60,6 +60,11 @@ def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
     return module, joined.slots_nbytes
 
 
+def half_name(symbol: str, side: str) -> str:
+    """The name of the function of one core."""
+    return f"{symbol}_{side}"
+
+
 # ---- what an instruction uses
 
 
@@ -197,7 +202,7 @@ class _Joined:
         """The function of one core."""
         twin = copied_operation(self.function, {})
         twin.attrs.pop("pto.entry", None)
-        twin.attrs["sym_name"] = Str(f"{self.function.symbol}_{side}")
+        twin.attrs["sym_name"] = Str(half_name(self.function.symbol, side))
         twin.attrs["pto.kernel_kind"] = Enum("kernel_kind", side)
         for op in reversed(list(twin.walk())[1:]):
             if op.parent is not None and not _belongs(op, side) and not _erased(op):
@@ -209,9 +214,9 @@ class _Joined:
         head = [op for op in body.ops if op.traits.constant]
         rest = [*opened, *(op for op in body.ops if not op.traits.constant)]
         body.set_ops([*head, *rest])
-        if side == VECTOR:
-            for ops in [[op] for op in acting] if self.in_memory else [rest[:-1]]:
-                on_first_sub_block(ops, builder)
+        if side == VECTOR and self.in_memory:
+            for op in acting:
+                on_first_sub_block([op], builder)
         return twin
 
     def _opened(self, twin: Operation, builder: Builder, side: str) -> list[Operation]:
@@ -229,7 +234,7 @@ class _Joined:
                 attrs["size"], attrs["autoAlloc"] = Int(_SLOTS * self.slot, _INT), Bool(True)
                 attrs["location"] = Enum("address_space", space)
             else:
-                attrs["peer_func"] = Symbol(f"{self.function.symbol}_{end}")
+                attrs["peer_func"] = Symbol(half_name(self.function.symbol, end))
             row = RESERVE_BUFFER if end == side else IMPORT_BUFFER
             if self.ways & bit:
                 buffers[operand] = put(row, attrs=attrs, results=[_INT])

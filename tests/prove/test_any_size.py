@@ -324,3 +324,20 @@ def test_a_counterexample_is_shown_by_a_legal_call():
     assert bounds.example is not None and bounds.example.blocks > 3
     assert bounds.example.names["n"] == 333
     assert verdicts(heads[4].prove((3, 16, 512), (3, 16, 1), 333))["bounds"] == "refuted"
+
+
+@pto.kernel(profile="a5")
+def first_block(x: Array, y: Array) -> None:
+    if pto.block_idx() == 0:
+        pto.store(y, pto.load(x, 16, 64))
+
+
+@pto.kernel(profile="a5")
+def first_two_blocks(x: Array, y: Array) -> None:
+    if pto.block_idx() <= 1:
+        pto.store(y, pto.load(x, 16, 64))
+
+
+def test_a_store_of_one_block_meets_no_other_block():
+    assert verdicts(first_block.prove((16, 64), (16, 64)))["blocks"] == "proved"
+    assert verdicts(first_two_blocks.prove((16, 64), (16, 64)))["blocks"] == "refuted"

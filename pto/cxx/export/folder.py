@@ -29,8 +29,8 @@ from pto.run.launch.call import Blocks, extents_of
 from pto.run.machine.world import World
 from pto.target.facts import Profile
 from pto.target.profile import Target
-from pto.transform.cores import CUBE, VECTOR, cores, uses_both
-from pto.transform.split import split
+from pto.transform.cores import CUBE, VECTOR, cores
+from pto.transform.separate import separate
 from pto.verify.program import judge
 
 
@@ -121,11 +121,10 @@ def export(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
     name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
-    whole, (first, *others) = module, entry_functions(module, None)
-    if not others and uses_both(first):
-        module, room = split(module, first.symbol, target.profile)
-        if room:
-            lists = [[*own, np.zeros(room // 4 * count, np.float32)] for own in lists]
+    split = separate(module, target.profile, entry_functions(module, None)).required()
+    whole, module = module, split.module
+    lists = [split.arguments(own, blocks) for own in lists]
+    if module is not whole:
         _judged(module, profile, device)
     kind = _kind(entry_functions(module, None), target.profile)
     signals = kind == "mix" and used == "a2a3"  # cores signal each other through memory of the host
@@ -137,9 +136,9 @@ def export(
     entry = re.findall(r"^__global__ AICORE void (\w+)", kernel, re.MULTILINE)[-1]
     named = [[replace(a, name=free_name(a.name, ("stream", entry))) for a in own] for own in ranks]
     given = tuple((*memory, *own) for own in named)
-    made = Exported(out, name, kind, count, used, device or used, us, given)
-    _write(made, kernel + launcher(made, entry))
-    return made
+    folder = Exported(out, name, kind, count, used, device or used, us, given)
+    _write(folder, kernel + launcher(folder, entry))
+    return folder
 
 
 def _kind(entries: Sequence[Operation], profile: Profile) -> str:

@@ -1,11 +1,11 @@
 """How long a kernel takes on a chip, and what bounds it: the order of a run, with durations.
 
 `stream.py` records what every instruction comes after, by the model of pipes that the sanitizer
-uses; `price.py` says how long each keeps its pipe; `clock.py` puts the two together. `launch.py`
-describes blocks, `kinds.py` says which do the same, `traffic.py` and `cache.py` what they ask of
-memory, `shared.py` when they get it. `rounds.py` chooses the rounds that are simulated,
-`measure.py` times them, `report.py` says what it means. The numbers are data of `target`, the
-amounts of work facts of the rows (`isa/cost`).
+uses; `price.py` says how long each keeps its pipe; `clock.py` puts the two together. `program.py`
+makes the program that a chip runs, `launch.py` describes blocks, `kinds.py` says which do the same,
+`traffic.py` and `cache.py` what they ask of memory, `shared.py` when they get it. `rounds.py`
+chooses the rounds that are simulated, `measure.py` times them, `report.py` says what it means. The
+numbers are data of `target`, the amounts of work facts of the rows (`isa/cost`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,16 @@ from pto.isa.row.types import Ptr
 from pto.observe.timing.advice import with_flags
 from pto.observe.timing.chips import Bench, bench, benches
 from pto.observe.timing.launch import BlockLaunch
+from pto.observe.timing.program import chip_launch
 from pto.observe.timing.remedies import FreeSpace, remedies
 from pto.observe.timing.report import time_launch
 from pto.observe.timing.result import Remedy, Timing
-from pto.plan.mode import mode_of
-from pto.plan.sync import insert
 from pto.run.launch.call import count_of
 from pto.run.launch.host import entry_functions
 from pto.target.profile import device as find_device
 from pto.verify.program import legal_target
 
 __all__ = ["Bench", "Timing", "bench", "benches", "time"]
-
-_SYNCED = "the program leaves its flags to a compiler: timed with those of pto sync"
 
 
 def time(
@@ -49,28 +46,27 @@ def time(
 ) -> Timing:
     """The time of one launch on a chip. Arrays give their shapes; with `data`, their values.
 
+    On profiles whose cores are apart a function for both is timed as `pto export` splits it.
     Nothing is written to the arrays: an instruction on data only reports its accesses. With `data`
     the run uses copies, for programs with control flow that depends on data.
     """
     if device is not None and profile is None:
         profile = find_device(device).profile
     target = legal_target(module, profile=profile)
-    notes: tuple[str, ...] = ()
-    functions = entry_functions(module, entry)
-    if mode_of(functions) == "automatic":
-        module, notes = insert(module, target.profile), (_SYNCED,)
-        functions = entry_functions(module, entry)
+    written = entry_functions(module, entry)
+    split = chip_launch(module, written, target.profile, args, blocks)
+    module, functions = split.module, split.functions
     chip = bench(device or target.profile.device, target.profile.name)
     writes = data or _moves_by_pointer(functions)
-    given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in args]
+    given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in split.args]
     launch = BlockLaunch(module, functions, target.profile, given, count_of(blocks), data)
-    name = ", ".join(f.symbol for f in functions)
-    found = time_launch(launch, chip, name, notes)
+    name = ", ".join(f.symbol for f in written)
+    found = time_launch(launch, chip, name, split.notes)
     for remedy in remedies(found, chip, FreeSpace(functions, target.profile)):
         found.offer(remedy)
     changed = with_flags(module, functions, target.profile)
     if changed is not None:
-        other = replace(launch, module=changed, functions=entry_functions(changed, entry))
+        other = replace(launch, module=changed, functions=entry_functions(changed, split.entry))
         saves_us = found.us - time_launch(other, chip, name).us
         found.offer(Remedy("flags instead of barriers, as pto sync puts them", saves_us))
     return found

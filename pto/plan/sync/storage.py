@@ -68,7 +68,9 @@ class Storage:
             if buffer.root is None:
                 self._reserved.setdefault(buffer.space, set()).add(stretch)
             elif buffer.nbytes:
-                known.setdefault(buffer.root, set()).add(stretch)
+                ranges = known.setdefault(buffer.root, set())
+                if buffer.alive is not None:  # a buffer without uses has no address
+                    ranges.add(stretch)
 
     def _elsewhere(self, value: Value, is_popped: bool) -> set[Stretch]:
         """A tile of a queue is in the bytes reserved for queues; anything else may be anywhere."""

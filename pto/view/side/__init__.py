@@ -28,6 +28,7 @@ from pto.plan.buffers import Placed
 from pto.plan.memory import plan_memory
 from pto.target.facts import Profile
 from pto.target.profile import profile as find_profile
+from pto.transform.separate import separate_all
 from pto.view.side.layout import caption, svg
 
 Lines = list[tuple[int, str, Loc | None]]  # number, text and location
@@ -63,13 +64,14 @@ def page(
     module: Module, profile: Profile, values: Sequence[Any], blocks: Any, device: Any, name: str
 ) -> Side:
     """The page of a program. If it has no C++ or no time, the pane gives the reason."""
-    program = _program(module)
+    split = separate_all(module, profile).module  # the timeline splits the program itself
+    program = _program(split)
     sources = _sources([loc for _, _, loc in program if loc is not None])
     panes = [_pane("source", "".join(_titled(*each) for each in sources))]
     if not all(title.endswith(".pto") for title, _ in sources):
         panes.append(_pane("program (.pto)", _listed(program)))
-    panes.append(_or_why("C++", lambda: _pane("C++", _listed(_cxx(module, profile, name)))))
-    tiles = _or_why("tiles and layouts", lambda: _tiles(module, profile))
+    panes.append(_or_why("C++", lambda: _pane("C++", _listed(_cxx(split, profile, name)))))
+    tiles = _or_why("tiles and layouts", lambda: _tiles(split, profile))
     timed = _or_why("timeline", lambda: _timeline(module, profile, values, blocks, device))
     css, js = (
         files(__name__).joinpath(f"side.{each}").read_text("utf-8") for each in ("css", "js")
