@@ -37,7 +37,7 @@ LAYERS = {
     "__main__": 13,
 }
 HEAVY = {"rich", "matplotlib", "llvmlite", "ray"}
-LONGEST_FILE = 450
+LONGEST_FILE = 600
 
 
 @cache

@@ -7,8 +7,7 @@ What a layer wants to know of an operation is a trait, an operand or the body of
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from pto.isa.row.instr import Instr
 from pto.isa.table import rows
 
 CEILING = 63
-CLASS_NAMES = 25  # class names that more than one class has
 ROOT = Path(__file__).parents[1] / "pto"
 NAMES = {name for row in rows() for name in (row.name, *row.aliases)}
 MNEMONICS = {name.partition(".")[2] for name in NAMES}
@@ -35,19 +33,10 @@ Found = tuple[str, int, str]  # file, line, what stands there
 
 
 @cache
-def _all_files() -> list[tuple[str, ast.Module]]:
-    paths = sorted(ROOT.rglob("*.py"))
-    return [(path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())) for path in paths]
-
-
 def _files() -> list[tuple[str, ast.Module]]:
-    return [(name, tree) for name, tree in _all_files() if not name.startswith("isa/")]
-
-
-def _classes_of(trees: Iterable[ast.Module]) -> list[str]:
-    """Names that more than one class of these files has."""
-    classes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    return sorted(name for name, n in Counter(c.name for c in classes).items() if n > 1)
+    paths = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+    named = [(name, path) for name, path in paths.items() if not name.startswith("isa/")]
+    return [(name, ast.parse(path.read_text())) for name, path in named]
 
 
 def _docstrings(tree: ast.Module) -> set[int]:
@@ -114,16 +103,6 @@ def matches_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def test_names_of_operations_outside_isa_only_become_fewer():
     found = [(file, *each) for file, tree in _files() for each in names_in(tree)]
     assert len(found) <= CEILING, "\n".join(f"{f}:{line}: {name}" for f, line, name in found)
-
-
-def test_class_names_that_several_classes_have_only_become_fewer():
-    found = _classes_of(tree for _, tree in _all_files())
-    assert len(found) <= CLASS_NAMES, ", ".join(found)
-
-
-def test_what_counts_as_a_class_name_used_again():
-    texts = ("class A: pass", "class B:\n    class A: pass", "class C: pass")
-    assert _classes_of(ast.parse(text) for text in texts) == ["A"]
 
 
 def test_no_operation_is_told_by_a_part_of_its_name_or_its_family_title():

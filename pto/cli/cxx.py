@@ -14,8 +14,8 @@ from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.core.render import Piece
+from pto.core.selection import select
 from pto.cxx import header, st
-from pto.gym.selection import select
 
 _RIGHTS = place.RIGHTS.format(what="tests, which are native code, and generators")
 EXAMPLES = (

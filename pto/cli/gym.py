@@ -13,11 +13,12 @@ from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.core.render import Sources
+from pto.core.selection import sampled, select
+from pto.cxx import compiler
 from pto.gym import mutate, report, timed
 from pto.gym.cases import expected_cases, find_programs
 from pto.gym.pool import ENGINE, MUTATED, SANITIZED, TIMED, Options, Programs, run_programs
 from pto.gym.result import GymResult
-from pto.gym.selection import sampled, select
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, cluster_target, wants_sanitizer
 from pto.run.order.schedule import parse_schedule
 from pto.target.profile import profile
@@ -30,7 +31,7 @@ EXAMPLES = """\
   pto gym PTO-Gym --sync --sanitize        tile programs with flags inserted, checked for races
   pto gym PTO-Gym --on ray --format lines   on all processors of a cluster, a line as each case ends
   pto gym PTO-Gym -k f32_16x64 --keep work keeps data, outputs and goldens in work/
-""" + place.RIGHTS.format(what="generators and judges")
+""" + place.RIGHTS.format(what="host programs, generators and judges")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     args.engine = chosen_engine(args.engine)
     parse_schedule(args.schedule)
     path = Path(args.path) if cluster_target() is None else Path(args.path).resolve()
+    if cluster_target() is None:
+        compiler.find()  # one finding instead of one for each program
     selection = select(args.k)
     programs = find_programs(path, selection)
     if args.mutate:

@@ -12,12 +12,12 @@ from pto.cli import console, findings, options, place
 from pto.cli.gym import require_possible, run_cases, show_results
 from pto.core.errors import fail
 from pto.core.render import Piece
+from pto.core.selection import select
 from pto.gym import report
 from pto.gym.models.kernels import find_kernels
 from pto.gym.models.runner import BOTH
 from pto.gym.pool import ENGINE, MODELS, SANITIZED, Options
 from pto.gym.result import GymResult
-from pto.gym.selection import select
 from pto.run.launch.engine import chosen_engine, cluster_target, wants_sanitizer
 
 EXAMPLES = """\

@@ -105,7 +105,7 @@ def find() -> CxxCompiler:
             return found
     raise fail(
         "PTO-U242",
-        "running C++ kernels needs a C++17 compiler, and none was found",
+        "C++ sources need a C++17 compiler, and none was found",
         help=f"install g++ 12 or clang++ {_OLDEST_CLANG}, or newer, or set CXX to one",
     )
 

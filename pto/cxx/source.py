@@ -7,7 +7,9 @@ with launches get a rewritten copy that is found before the original.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pto.core.errors import Loc, fail
@@ -35,9 +37,30 @@ def without_comments(text: str) -> str:
     return _OPAQUE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
-def rewritten(text: str, file: str = "") -> str:
-    """Every launch as a call of the machine; the same number of lines."""
-    for edits in (_launches, _words, _assembly):
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The text of `callee<<<blocks, ..>>>(arguments)`, and its number in the source."""
+
+    number: int
+    callee: str
+    blocks: str
+    arguments: str
+
+
+def _on_machine(launch: Launch) -> str:
+    """A launch as a call of the machine."""
+    return (
+        f"::pto::machine::launch<{launch.number}, PTO_MACHINE_SIDE>({launch.blocks},"
+        f" [=]() mutable {{ {launch.callee}({launch.arguments}); }})"
+    )
+
+
+WriteLaunch = Callable[[Launch], str]
+
+
+def rewritten(text: str, file: str = "", write: WriteLaunch = _on_machine) -> str:
+    """Every launch as `write` gives it; the same number of lines."""
+    for edits in (partial(_launches, write), _words, _assembly):
         out, at = list[str](), 0
         for start, end, new in edits(text, without_comments(text), file):
             out += [text[at:start], new]
@@ -49,7 +72,7 @@ def rewritten(text: str, file: str = "") -> str:
 _Edits = Iterator[tuple[int, int, str]]  # start, end, and the text that is there instead
 
 
-def _launches(text: str, code: str, file: str) -> _Edits:
+def _launches(write: WriteLaunch, text: str, code: str, file: str) -> _Edits:
     at = count = 0
     while (arrow := code.find("<<<", at)) >= 0:
         end = code.find(">>>", arrow)
@@ -60,11 +83,7 @@ def _launches(text: str, code: str, file: str) -> _Edits:
         open_ = code.find("(", end)
         at = _closing(code, open_, file) + 1
         blocks = _first(text[arrow + 3 : end])
-        callee, arguments = text[begin:arrow].strip(), text[open_:at]
-        call = (
-            f"::pto::machine::launch<{count}, PTO_MACHINE_SIDE>({blocks},"
-            f" [=]() mutable {{ {callee}{arguments}; }})"
-        )
+        call = write(Launch(count, text[begin:arrow].strip(), blocks, text[open_ + 1 : at - 1]))
         lost = text.count("\n", begin, at) - call.count("\n")
         continued = "\\\n" if "\\\n" in text[begin:at] else "\n"
         yield begin, at, call + continued * max(0, lost)
@@ -152,7 +171,8 @@ def read_included(path: Path, tree: Path | None = None, *include: Path) -> dict[
         path = todo.pop(0).resolve()
         if path in texts or not path.is_file():
             continue
-        texts[path] = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        texts[path] = text.removeprefix("\ufeff")  # copies get a line in front of it
         names = _INCLUDE.findall(texts[path])
         todo += [path.parent / name for name in names]
         rest = [name for name in names if tree is not None and not (tree / name).exists()]
@@ -175,7 +195,9 @@ def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
     return folder
 
 
-def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:
+def prepared(
+    source: Path, folder: Path, write: WriteLaunch = _on_machine
+) -> tuple[Path, list[Path], list[str]]:
     """The file to compile, folders to search for headers last, and all source texts."""
     texts = read_included(source)
     files = list(texts)
@@ -186,7 +208,7 @@ def prepared(source: Path, folder: Path) -> tuple[Path, list[Path], list[str]]:
     for path in files:  # copies side by side, so that includes by quotes find them
         target = root / path.relative_to(path.anchor)
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = rewritten(texts[path], str(path)) if path in launching else texts[path]
+        text = rewritten(texts[path], str(path), write) if path in launching else texts[path]
         target.write_text(f'#line 1 "{path}"\n{text}', encoding="utf-8")
     own = source.resolve()
     return root / own.relative_to(own.anchor), [own.parent], list(texts.values())

@@ -23,9 +23,9 @@ from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import plain
+from pto.core.selection import select
 from pto.cxx import compiler, provided, running
 from pto.cxx.child import RANKS, Child, Crash
-from pto.gym.selection import select
 from pto.run.launch.engine import cluster_target
 
 STATUSES = {

@@ -14,6 +14,7 @@ from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.render import plain
+from pto.core.selection import select
 from pto.cxx import running
 from pto.cxx.child import Crash
 from pto.graphs import folder
@@ -23,7 +24,6 @@ from pto.graphs.process import ArgTensor, Argument, GraphProcess, Kernels, Submi
 from pto.graphs.program import PythonGraph
 from pto.graphs.program import find as find_graphs
 from pto.graphs.runs import Ran
-from pto.gym.selection import select
 from pto.lang.file import users_code
 from pto.run.launch.engine import cluster_target
 

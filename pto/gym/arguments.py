@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from pto.core.dtypes import DType, decode
 from pto.core.errors import PtoError, fail
-from pto.gym.host.evaluator import KernelCall
-from pto.gym.host.values import CScalar, bytes_of
+from pto.gym.host import KernelCall
 from pto.ir.graph import Module, Operation
 from pto.ir.text.types import type_text
 from pto.isa.row import types as t
@@ -55,18 +54,18 @@ def _are_used(function: Operation, first: int) -> bool:
 
 def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argument:
     given, wanted = launch.arguments[index], inputs[index]
-    if not isinstance(given, CScalar):
+    if isinstance(given, np.ndarray):
         if isinstance(wanted, t.Scalar):
             raise _misfit(launch, f"{_named(launch, index)} is memory, not a {type_text(wanted)}")
         return _elements(given, wanted)
     if not isinstance(wanted, t.Scalar):
         raise _misfit(launch, f"{_named(launch, index)} is a number, not a {type_text(wanted)}")
     if wanted.dtype is None or not wanted.dtype.is_float:
-        if isinstance(given.value, float):
+        if given.dtype.kind == "f":
             raise _misfit(
-                launch, f"{_named(launch, index)} is a {given.type}, not a {type_text(wanted)}"
+                launch, f"{_named(launch, index)} is a {given.dtype}, not a {type_text(wanted)}"
             )
-        return given.value
+        return int(given)
     return _as_float(launch, index, given, wanted.dtype)
 
 
@@ -79,18 +78,17 @@ def _elements(memory: npt.NDArray[np.uint8], wanted: t.Type) -> npt.NDArray[Any]
     return memory[: memory.size // kind.itemsize * kind.itemsize].view(kind.numpy)
 
 
-def _as_float(launch: KernelCall, index: int, given: CScalar, wanted: DType) -> float:
-    raw = bytes_of(given.value, given.type)
+def _as_float(launch: KernelCall, index: int, given: np.generic, wanted: DType) -> float:
+    raw = np.frombuffer(given.tobytes(), np.uint8)
     if raw.size != wanted.itemsize:
         sizes = f"{raw.size} bytes where the function reads {wanted.itemsize} ({wanted})"
-        raise _misfit(launch, f"{_named(launch, index)} is a {given.type} of {sizes}")
+        raise _misfit(launch, f"{_named(launch, index)} is a {given.dtype} of {sizes}")
     value: Any = decode(wanted, raw.view(wanted.storage))
     return float(value[0])
 
 
 def _named(launch: KernelCall, index: int) -> str:
-    name = launch.names[index]
-    return f"argument {index + 1} of {launch.kernel}" + (f" ({name})" if name else "")
+    return f"argument {index + 1} of {launch.kernel}"
 
 
 def _misfit(launch: KernelCall, message: str) -> PtoError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pto.core.errors import Diagnostic, fail
-from pto.gym.selection import Selection
+from pto.core.selection import Selection
 
 _HOST = ("launch.cpp", "main.cpp")
 _GENERATORS = ("gen_data.py", "golden.py")  # of a table of cases, of one case

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import math
 import multiprocessing
+import os
 import shutil
 import signal
 import sys
@@ -25,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError
+from pto.core.selection import select
 from pto.gym.cases import GymProgram
 from pto.gym.models.kernels import ModelKernel
 from pto.gym.result import GymResult
 from pto.gym.script_server import die_with_parent
 from pto.gym.scripts import Scripts
-from pto.gym.selection import select
 from pto.run.launch.call import PtoWarning
 from pto.run.launch.engine import cluster_target
 
@@ -238,8 +239,11 @@ def _work(pipe: Pipe, options: Options, root: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
     if sys.platform == "linux":
         die_with_parent()
+    cache = root / ".cache"
+    cache.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(cache)  # removed, also if a compiler is killed
     warnings.simplefilter("ignore", PtoWarning)  # cases are judged by their results
-    scripts = Scripts(options.seconds, root / ".cache")
+    scripts = Scripts(options.seconds, cache)
     selection = select(options.expression)
     runner: Any = _named(options.runner)(scripts, _named(options.launch), options)
     try:

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import Diagnostic, Note, PtoError
+from pto.core.selection import Selection
 from pto.gym.arguments import arguments_of, functions_of
 from pto.gym.cases import GymProgram
-from pto.gym.host.evaluator import KernelCall
-from pto.gym.host.runtime import Directory
-from pto.gym.hostfile import HostProgram, HostRun
+from pto.gym.host import HostProgram, HostRun, KernelCall
 from pto.gym.result import GymResult, RejectedElement, Stage, Status
 from pto.gym.scripts import TIMED_OUT, ScriptOutcome, Scripts
-from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
 from pto.observe.fixes.mutants import Mutant
@@ -177,7 +175,7 @@ class Runner:
             times.append(getattr(done, "us", 0.0))
 
         try:
-            done = host.run(Directory(work), submit, case)
+            done = host.run(work, submit, case)
         except PtoError as error:
             is_host = error.code in ("PTO-U062", "PTO-U063", "PTO-U068")
             status = "not run" if is_host else "failed"
@@ -200,7 +198,7 @@ class Runner:
             profile=kernel.profile,
             engine=self.options.engine,
             check=False,  # done once for all cases
-            **({"asked": launch.asked} if hasattr(self.launch, "worth") else {}),
+            **({"asked": launch.owned} if hasattr(self.launch, "worth") else {}),
             **scheduled(self.options),
         )
 
@@ -300,7 +298,7 @@ def _host_problem(
     host: HostProgram, done: HostRun, launches: Sequence[KernelCall]
 ) -> Diagnostic | None:
     if done.code != 0:
-        said = " ".join(m.strip() for m in done.messages) or "it says nothing"
+        said = " ".join(done.messages.split()) or "it says nothing"
         return Diagnostic("PTO-U063", f"the host program failed with code {done.code}: {said}")
     if not launches:
         return Diagnostic("PTO-U063", f"{host.file} launches no kernel for this case")

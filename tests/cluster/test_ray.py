@@ -443,9 +443,9 @@ def test_a_deadlock_of_ranks_on_two_nodes_is_told(ray_place: Any, here: Here) ->
 
 
 def test_cases_of_a_checkout_and_one_that_is_poisoned(ray_place: Any, tmp_path: Path) -> None:
+    from pto.core.selection import select
     from pto.gym.cases import find_programs
     from pto.gym.pool import Options, run_programs
-    from pto.gym.selection import select
     from tests.gym import checkout
 
     ray_place.pool.wait_for_workers(2)

@@ -195,6 +195,7 @@ void LaunchScale(uint16_t *v1, uint16_t *v2, int32_t n, void *stream) {
 
 SCALE_MAIN = """\
 #include "test_common.h"
+using namespace PtoTestCommon;
 #define ACL_CHECK(expr)                                             \\
   do {                                                              \\
     const aclError _ret = (expr);                                   \\

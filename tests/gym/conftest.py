@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pto.gym.host.evaluator import KernelCall
-from pto.gym.host.runtime import Directory
-from pto.gym.hostfile import HostProgram, HostRun
+from pto.core.errors import PtoError
+from pto.cxx import compiler
+from pto.gym.host import HostProgram, HostRun, KernelCall
 from pto.gym.scripts import Scripts
 from tests.gym import checkout as miniature
 
@@ -18,25 +18,37 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def cxx() -> None:
+    """Skips aloud without a C++ compiler, which builds host programs."""
+    try:
+        compiler.find()
+    except PtoError as error:
+        pytest.skip(f"no C++ compiler: {error}")
+
+
+@pytest.fixture
 def scripts(tmp_path: Path) -> Iterator[Scripts]:
     made = Scripts(30, tmp_path / "cache")
     yield made
     made.close()
 
 
-Follow = Callable[..., tuple[HostRun, list[KernelCall]]]
+RunHost = Callable[..., tuple[HostRun, list[KernelCall]]]
+
+
+HOST = "#include <acl/acl.h>\n#include <test_common.h>\nusing namespace PtoTestCommon;\n"
 
 
 @pytest.fixture
-def follow(tmp_path: Path) -> Follow:
-    """Follow a program given as text; the files it reads and writes are in `tmp_path / "data"`."""
+def host(tmp_path: Path, cxx: None) -> RunHost:
+    """Run a program given as text; the files it reads and writes are in `tmp_path / "data"`."""
 
     def run(text: str, case: str = "") -> tuple[HostRun, list[KernelCall]]:
         path = tmp_path / "main.cpp"
-        path.write_text(text)
+        path.write_text(f"{HOST}#line 1\n{text}")
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
         launches: list[KernelCall] = []
-        return HostProgram([path]).run(Directory(data), launches.append, case), launches
+        return HostProgram([path]).run(data, launches.append, case), launches
 
     return run

@@ -5,9 +5,7 @@ import pytest
 
 from pto.core.errors import Loc, PtoError
 from pto.gym.arguments import arguments_of, functions_of
-from pto.gym.host.evaluator import KernelCall
-from pto.gym.host.syntax import ARITHMETIC
-from pto.gym.host.values import CScalar
+from pto.gym.host import KernelCall
 from pto.ir.text.parser import parse
 
 PROGRAM = """\
@@ -22,46 +20,45 @@ _USE = "%t = arith.addi %s, %s : i32\n    return"
 
 
 def launch(*arguments: object, kernel: str = "k") -> KernelCall:
-    names = tuple("xsyz"[: len(arguments)])
-    return KernelCall(kernel, 1, arguments, names, Loc("launch.cpp", 7))  # type: ignore[arg-type]
+    return KernelCall(kernel, 1, arguments, Loc("launch.cpp", 7))  # type: ignore[arg-type]
 
 
-def passed(type_: str, c_type: str, value: float) -> object:
+def passed(type_: str, number: np.generic) -> object:
     functions = functions_of(parse(PROGRAM.format(type=type_)))
-    return arguments_of(functions, launch(MEMORY, CScalar(ARITHMETIC[c_type], value)))[1]
+    return arguments_of(functions, launch(MEMORY, number))[1]
 
 
 @pytest.mark.parametrize(
-    ("type_", "c_type", "value", "received"),
+    ("type_", "number", "received"),
     [
-        ("f16", "uint16_t", 0x4200, 3.0),
-        ("bf16", "uint16_t", 0x4040, 3.0),
-        ("f32", "uint32_t", 0x3FC00000, 1.5),
-        ("f32", "float", 0.25, 0.25),
-        ("f16", "half", 0.5, 0.5),
-        ("i32", "int32_t", -4, -4),
-        ("i64", "int64_t", 1 << 40, 1 << 40),
-        ("i32", "uint8_t", 200, 200),
-        ("index", "size_t", 5, 5),
+        ("f16", np.uint16(0x4200), 3.0),
+        ("bf16", np.uint16(0x4040), 3.0),
+        ("f32", np.uint32(0x3FC00000), 1.5),
+        ("f32", np.float32(0.25), 0.25),
+        ("f16", np.float16(0.5), 0.5),
+        ("i32", np.int32(-4), -4),
+        ("i64", np.int64(1 << 40), 1 << 40),
+        ("i32", np.uint8(200), 200),
+        ("index", np.uint64(5), 5),
     ],
 )
-def test_numbers_keep_their_bits(type_: str, c_type: str, value: float, received: float):
-    given = passed(type_, c_type, value)
-    assert given == received
-    assert type(given) is type(received)
+def test_numbers_keep_their_bits(type_: str, number: np.generic, received: float):
+    argument = passed(type_, number)
+    assert argument == received
+    assert type(argument) is type(received)
 
 
 @pytest.mark.parametrize(
-    ("type_", "c_type", "value", "words"),
+    ("type_", "number", "words"),
     [
-        ("f16", "float", 1.0, "float of 4 bytes where the function reads 2 (f16)"),
-        ("i32", "float", 1.0, "is a float, not a i32"),
-        ("!pto.ptr<f32>", "int", 1, "is a number, not a !pto.ptr<f32"),
+        ("f16", np.float32(1), "float32 of 4 bytes where the function reads 2 (f16)"),
+        ("i32", np.float32(1), "is a float32, not a i32"),
+        ("!pto.ptr<f32>", np.int32(1), "is a number, not a !pto.ptr<f32"),
     ],
 )
-def test_numbers_that_do_not_fit(type_: str, c_type: str, value: float, words: str):
+def test_numbers_that_do_not_fit(type_: str, number: np.generic, words: str):
     with pytest.raises(PtoError) as caught:
-        passed(type_, c_type, value)
+        passed(type_, number)
     assert caught.value.code == "PTO-U068"
     assert words in caught.value.diagnostics[0].message
     assert caught.value.diagnostics[0].loc == Loc("launch.cpp", 7)
@@ -70,7 +67,7 @@ def test_numbers_that_do_not_fit(type_: str, c_type: str, value: float, words: s
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (launch(MEMORY, MEMORY), "argument 2 of k (s) is memory, not a i32"),
+        (launch(MEMORY, MEMORY), "argument 2 of k is memory, not a i32"),
         (launch(MEMORY), "1 arguments, and the function takes 2"),
         (launch(MEMORY, MEMORY, kernel="other"), "no @other, only @k"),
     ],
@@ -91,7 +88,7 @@ def test_what_no_operation_takes_may_be_left_out(type_: str):
 
 def test_memory_goes_as_it_is():
     functions = functions_of(parse(PROGRAM.format(type="i32")))
-    first, _ = arguments_of(functions, launch(MEMORY, CScalar(ARITHMETIC["int"], 1)))
+    first, _ = arguments_of(functions, launch(MEMORY, np.int32(1)))
     assert isinstance(first, np.ndarray)
     assert first.dtype == np.float32
     assert np.shares_memory(first, MEMORY)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pto.core.errors import PtoError
+from pto.core.selection import select
 from pto.gym.cases import expected_cases, find_programs
-from pto.gym.selection import select
 
 EVERY = select("")
 

@@ -9,6 +9,8 @@ from pto.cli.main import main
 from pto.gym import pool
 from tests.gym.checkout import NAMES
 
+pytestmark = pytest.mark.usefixtures("cxx")
+
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch):

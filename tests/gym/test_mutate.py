@@ -10,15 +10,17 @@ import pytest
 
 from pto.cli.main import main
 from pto.core.render import Piece
+from pto.core.selection import select
 from pto.gym import mutate
 from pto.gym.cases import find_programs
 from pto.gym.result import GymResult
-from pto.gym.selection import select
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.observe.fixes.mutants import Mutant
 from pto.observe.fixes.mutations import PLACES
 from tests.observe.test_mutation import ARGS, PROGRAMS
+
+pytestmark = pytest.mark.usefixtures("cxx")
 
 KERNEL = """\
 !g = !pto.ptr<f16>

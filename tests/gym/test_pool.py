@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from pto.core.selection import select
 from pto.gym.cases import find_programs
 from pto.gym.pool import Options, run_programs
 from pto.gym.result import GymResult
-from pto.gym.selection import select
 from tests.gym.checkout import NAMES
+
+pytestmark = pytest.mark.usefixtures("cxx")
 
 ENGINES = "tests.gym.checkout:"
 

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from pto.core.selection import select
 from pto.gym.cases import find_programs
 from pto.gym.pool import Options
 from pto.gym.result import GymResult
 from pto.gym.runner import Runner
 from pto.gym.scripts import Scripts
-from pto.gym.selection import select
 from pto.ir.graph import Module
 from pto.observe.sanitize import launch_sanitized
 from tests.gym.test_mutate import KERNEL as WITH_FLAGS
+
+pytestmark = pytest.mark.usefixtures("cxx")
 
 TILE = "!pto.tile_buf<vec, 1x16xf16>"
 VIEW = "!pto.tensor_view<1x16xf16>"

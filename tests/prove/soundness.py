@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pto.core.selection import sampled, select
 from pto.gym.cases import GymProgram, find_programs
 from pto.gym.mutate import Mutated, worth_mutating
 from pto.gym.pool import Options, run_programs
 from pto.gym.result import GymResult
-from pto.gym.selection import sampled, select
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe.claims import contradicted

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pto.core.errors import fail
-from pto.gym.selection import Selection
+from pto.core.selection import Selection
 
 _RULES = Path("npu_validation/scripts/generate_testcase.py")
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError
+from pto.core.selection import Selection
 from pto.gym.models.compare import bits_differ, differs
 from pto.gym.models.data import Data, choose, draw, generate, prepare
 from pto.gym.models.kernels import ModelKernel
@@ -21,7 +22,6 @@ from pto.gym.models.tries import Try, may_fit_otherwise, tries
 from pto.gym.result import GymResult, RejectedElement, Stage
 from pto.gym.runner import LaunchKernel, defect, scheduled
 from pto.gym.scripts import Scripts
-from pto.gym.selection import Selection
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
 from pto.isa.row.attributes import Str

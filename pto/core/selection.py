@@ -1,6 +1,6 @@
 """Selects cases by a `-k` expression: words, `and`, `or`, `not`, parentheses.
 
-A word holds for a case if its name contains it. Cases are found in `cases`.
+A word holds for a case if its name contains it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pto.core.errors import PtoError
-from pto.gym.selection import sampled, select
+from pto.core.selection import sampled, select
 
 NAMES = ["tileop/tadd/f32", "tileop/tadds/f16", "pto/micro-op/vadd", "pto/kernels/softmax"]
 
