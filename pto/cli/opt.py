@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pto.cli import console, findings, options, program
 from pto.core.output import write_whole
@@ -99,7 +100,12 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(text)
     if not findings.is_text(args):
         done = [str(each) for each in changes]
-        data = {"passes": args.passes, "changes": done, "blocks": launch.blocks, "program": text}
+        data: dict[str, Any] = {
+            "passes": args.passes,
+            "changes": done,
+            "blocks": launch.blocks,
+            "program": text,
+        }
         findings.data(args, target=str(target), **data)
     elif args.explain:
         lines: list[Piece] = [("", f"{each}\n") for each in changes]

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from pto.core.errors import PtoError
 from pto.lang.example import example_of
@@ -132,7 +133,7 @@ def known_call(made: Specialised, args: Sequence[object]) -> KnownCall:
     return KnownCall(numbers, same, shared)
 
 
-def _bytes_of(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+def _bytes_of(array: npt.NDArray[np.generic]) -> tuple[object, ...]:
     """A key that arrays with the same elements share."""
     return array.ctypes.data, array.shape, array.strides, array.itemsize
 

@@ -396,7 +396,8 @@ class Kernel(Generic[P]):
             values = bound(self.name, self._signature, self.parameters, args, named)
         else:
             values = list(args)
-        require_range(self.name, self.parameters, self._ranges, values)
+        if self._ranges:
+            require_range(self.name, self.parameters, self._ranges, values)
         return values
 
     def specialise(

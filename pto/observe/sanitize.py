@@ -16,7 +16,7 @@ from pto.observe.replay import Replay
 from pto.observe.storage.assigned import AssignedTap
 from pto.observe.watcher import Sanitizer
 from pto.plan.calls import entry_functions
-from pto.plan.users import may_be_written
+from pto.plan.stores import may_be_written
 from pto.run.launch.arrays import copied
 from pto.run.launch.call import Program, count_of, load
 from pto.run.launch.host import Report, launch

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from pto.ir.graph import Operation
 from pto.isa.meaning.scalar.unit import LOAD_SCALAR
-from pto.plan.stores import is_global
-from pto.plan.users import may_be_written
+from pto.plan.stores import is_global, may_be_written
 from pto.prove.assume import Stated
 from pto.prove.questions import ALONE, Answer
 

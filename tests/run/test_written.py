@@ -8,7 +8,7 @@ import pytest
 from pto.ir.text.parser import parse
 from pto.observe.sanitize import sanitize
 from pto.plan.calls import entry_functions
-from pto.plan.users import may_be_written, readers, used_parameters
+from pto.plan.stores import may_be_written, readers, used_parameters
 from pto.run.launch.arrays import copied
 
 _HEAD = """

@@ -22,7 +22,7 @@ from pto.isa.row.order import OpenQueue
 from pto.isa.row.types import Ptr
 from pto.observe.memory.additions import FloatAdditions
 from pto.plan.calls import entry_functions
-from pto.plan.users import readers, used_parameters
+from pto.plan.stores import readers, used_parameters
 from pto.run.launch.arguments import LaunchParameter, parameters
 from pto.run.launch.call import Blocks
 from pto.run.launch.host import launch

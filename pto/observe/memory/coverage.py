@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from pto.ir.graph import Module
 from pto.isa.row.order import OpenQueue
-from pto.plan.stores import Covered
-from pto.plan.users import writers
+from pto.plan.stores import Covered, writers
 from pto.run.machine.core import Core
 from pto.run.watch.events import InstructionEvent, Observer
 from pto.run.watch.memory import WatchedMemory

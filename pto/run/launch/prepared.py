@@ -18,8 +18,8 @@ from pto.plan.buffers import Placement
 from pto.plan.calls import SUBBLOCK, names_of, sides, taken
 from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
+from pto.plan.stores import used_parameters
 from pto.plan.together import need_each_other, wait_in_global
-from pto.plan.users import used_parameters
 from pto.run.launch.engine import cluster_target, wants_checks
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, run_cooperatively

@@ -79,7 +79,7 @@ def test_tiles_on_the_same_bytes_move_as_if_read_first(shift: int) -> None:
 
 @pytest.mark.parametrize("src", ["ND", "NZ", "ZN", "DN"])
 @pytest.mark.parametrize("dst", ["ND", "NZ", "ZZ"])
-@pytest.mark.parametrize("at", [(0, 0), (16, 32), (3, 5)])
+@pytest.mark.parametrize("at", [(0, 0), (16, 32)])
 def test_windows_cut_out_and_pasted_in(src: str, dst: str, at: tuple[int, int]) -> None:
     a = Tile("a", 64, 128, "f16", src, (60, 100), role="mat")
     b = Tile("b", 32, 64, "f16", dst, (32, 50), role="mat", address=32768)
@@ -90,6 +90,14 @@ def test_windows_cut_out_and_pasted_in(src: str, dst: str, at: tuple[int, int]) 
             f"pto.{op} ins(%{x.name}, %n{row}, %n{col} : {x.type}, index, index) outs({y.ref()})",
             native=False,
         )
+
+
+@pytest.mark.parametrize("layout", ["ND", "NZ", "ZN", "DN"])
+def test_a_window_inside_a_box_or_block_is_named(layout: str) -> None:
+    a = Tile("a", 64, 128, "f16", layout, (60, 100), role="mat")
+    b = Tile("b", 32, 64, "f16", "ND", (32, 50), role="mat", address=32768)
+    body = f"pto.textract ins(%a, %n3, %n5 : {a.type}, index, index) outs({b.ref()})"
+    assert fails_alike(program([], [a, b], body), _around([a, b]), check=False) == "PTO-S061"
 
 
 def test_a_window_outside_its_tile_is_named() -> None:
