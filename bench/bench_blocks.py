@@ -20,6 +20,7 @@ from bench import jit_kernels as kernels
 from bench.jit_kernels import attention_alone
 from bench.measure import Rows, seconds
 from examples.flash_attention import DEPTH, ROWS, flash_attention
+from pto import isa
 from pto.run.jit.emit.emitter import Emitter
 
 RNG = np.random.default_rng(0)
@@ -29,38 +30,38 @@ RNG = np.random.default_rng(0)
 def small(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx() * 8
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[i : i + 8, :])
-    pto.tadd(t, t, t)
-    pto.tstore(y[i : i + 8, :], t)
+    isa.tload(t, x[i : i + 8, :])
+    isa.tadd(t, t, t)
+    isa.tstore(y[i : i + 8, :], t)
 
 
 @pto.kernel(profile="a5")
 def tiny(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx()
     t = pto.tile(1, 8, pto.f32)
-    pto.tload(t, x[i : i + 1, :])
-    pto.tstore(y[i : i + 1, :], t)
+    isa.tload(t, x[i : i + 1, :])
+    isa.tstore(y[i : i + 1, :], t)
 
 
 @pto.kernel(profile="a5")
 def worth(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
     i = pto.block_idx() * 64
     t = pto.tile(64, 64, pto.f32)
-    pto.tload(t, x[i : i + 64, :])
+    isa.tload(t, x[i : i + 64, :])
     for _ in pto.range(n):
-        pto.texp(t, t)
-        pto.tmuls(t, t, 0.1)
-    pto.tstore(y[i : i + 64, :], t)
+        isa.texp(t, t)
+        isa.tmuls(t, t, 0.1)
+    isa.tstore(y[i : i + 64, :], t)
 
 
 @pto.kernel(profile="a5")
 def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
     i = pto.block_idx() * 16
     a, b = pto.tile(16, 512, pto.f32), pto.tile(16, 512, pto.f32)
-    pto.tload(a, x[i : i + 16, :])
-    pto.tload(b, y[i : i + 16, :])
-    pto.tadd(a, a, b)
-    pto.tstore(z[i : i + 16, :], a)
+    isa.tload(a, x[i : i + 16, :])
+    isa.tload(b, y[i : i + 16, :])
+    isa.tadd(a, a, b)
+    isa.tstore(z[i : i + 16, :], a)
 
 
 WORTH = 1e-4  # seconds of a block that threads are to be worth for

@@ -22,6 +22,7 @@ import numpy as np
 import pto
 from bench.measure import Rows
 from examples import ring_attention
+from pto import isa
 
 _STORE = 200 << 20
 _BLOCKS, _TURNS = 24, 10_000
@@ -33,11 +34,11 @@ def work(x: pto.Global[pto.f32], y: pto.Global[pto.f32], turns: int) -> None:
     """Some work for each block, on 32 KB in and 32 KB out."""
     t, u = pto.tile(ROWS, COLS, pto.f32), pto.tile(ROWS, COLS, pto.f32)
     i = pto.block_idx() * ROWS
-    pto.tload(t, x[i:, :])
-    pto.tmuls(u, t, 0.0)
+    isa.tload(t, x[i:, :])
+    isa.tmuls(u, t, 0.0)
     for _ in pto.range(turns):
-        pto.tadd(u, u, t)
-    pto.tstore(y[i:, :], u)
+        isa.tadd(u, u, t)
+    isa.tstore(y[i:, :], u)
 
 
 @pto.kernel(profile="a5")
@@ -45,8 +46,8 @@ def nothing(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """A block that only copies 256 bytes."""
     t = pto.tile(1, 64, pto.f32)
     i = pto.block_idx()
-    pto.tload(t, x[i : i + 1, :])
-    pto.tstore(y[i : i + 1, :], t)
+    isa.tload(t, x[i : i + 1, :])
+    isa.tstore(y[i : i + 1, :], t)
 
 
 def arrays(blocks: int) -> tuple[Any, Any]:

@@ -22,6 +22,7 @@ import numpy as np
 import pto
 from bench import jit_kernels as kernels
 from bench.measure import Rows, installed, seconds
+from pto import isa
 from pto.ir.text.parser import parse
 from pto.plan.calls import entry_functions
 from pto.run.launch.call import Launch
@@ -143,13 +144,13 @@ def many_instructions(count: int) -> str:
     @pto.kernel(profile="a5")
     def long(x: pto.Global[pto.f32]) -> None:
         a, b, c = (pto.tile(64, 64, pto.f32) for _ in range(3))
-        pto.tload(a, x[:, :])
-        pto.tload(b, x[:, :])
+        isa.tload(a, x[:, :])
+        isa.tload(b, x[:, :])
         for n in range(count - 3):
             getattr(pto, kinds[n % len(kinds)])(
                 (a, b, c)[n % 3], (b, c, a)[n % 3], (c, a, b)[n % 3]
             )
-        pto.tstore(x[:, :], c)
+        isa.tstore(x[:, :], c)
 
     return str(pto.print_module(long.module(np.zeros((64, 64), np.float32))))
 
@@ -273,9 +274,9 @@ def _sweeps() -> dict[str, list[tuple[int, float]]]:
 def _softmax_block(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx() * 64
     t = pto.tile(64, 128, pto.f32)
-    pto.tload(t, x[i : i + 64, :])
-    pto.texp(t, t)
-    pto.tstore(y[i : i + 64, :], t)
+    isa.tload(t, x[i : i + 64, :])
+    isa.texp(t, t)
+    isa.tstore(y[i : i + 64, :], t)
 
 
 def run() -> Rows:

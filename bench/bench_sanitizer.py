@@ -21,6 +21,7 @@ import numpy as np
 
 import pto
 from bench.measure import Rows, installed, table
+from pto import isa
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe import sanitize
@@ -198,14 +199,14 @@ def _turns(kernel: Kernel) -> int:
 @pto.kernel(profile="a5")
 def in_place(x: pto.Global[pto.f32], same: pto.Global[pto.f32]) -> None:
     """Every block adds what all of them read to its part of a large array."""
-    block, blocks = pto.get_block_idx(), pto.get_block_num()
+    block, blocks = isa.get_block_idx(), isa.get_block_num()
     t, u = pto.tile(64, 256, pto.f32), pto.tile(64, 256, pto.f32)
-    pto.tload(u, same)
+    isa.tload(u, same)
     for row in pto.range(block * 64, x.shape[0], blocks * 64):
         for col in pto.range(0, x.shape[1], 256):
-            pto.tload(t, x[row : row + 64, col : col + 256])
-            pto.tadd(t, t, u)
-            pto.tstore(x[row : row + 64, col : col + 256], t)
+            isa.tload(t, x[row : row + 64, col : col + 256])
+            isa.tadd(t, t, u)
+            isa.tstore(x[row : row + 64, col : col + 256], t)
 
 
 def watched(name: str) -> None:

@@ -29,17 +29,18 @@ print(time.process_time() - a, resource.getrusage(resource.RUSAGE_SELF).ru_maxrs
 _LOOP = """
 import resource, time
 import pto
+from pto import isa
 
 @pto.kernel(profile="a2a3")
 def copies(x: pto.Global[pto.f32], n: int) -> None:
     t = pto.tile(1, 64, pto.f32, address=0)
     for _ in pto.range(0, n):
-        pto.tload(t, x)
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
-        pto.tadds(t, t, 1.0)
-        pto.set_flag("V", "MTE2", 0)
-        pto.wait_flag("V", "MTE2", 0)
+        isa.tload(t, x)
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
+        isa.tadds(t, t, 1.0)
+        isa.set_flag("V", "MTE2", 0)
+        isa.wait_flag("V", "MTE2", 0)
 
 a = time.process_time()
 copies.time((1, 64), 1_000_000)

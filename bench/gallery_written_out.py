@@ -6,6 +6,7 @@ They do the same job: tiles that nothing is loaded into get the valid region of 
 # ruff: noqa: F821 (names of sizes stand in annotations)
 
 import pto
+from pto import isa
 
 Matrix = pto.Global[pto.f32, "m", "n"]
 Row = pto.Global[pto.f32, "n"]
@@ -26,55 +27,55 @@ def _left(size, start, most: int):
 def gelu_tanh(x: Matrix, y: Matrix) -> None:
     i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 256
     t, u = _tiles(2, 16, 256)
-    pto.tload(t, x[i:, j:])
-    pto.tmuls(u, t, 0.044715)
-    pto.tmul(u, u, t)
-    pto.tmul(u, u, t)
-    pto.tadd(u, u, t)
-    pto.tmuls(u, u, -1.5957691216057308)
-    pto.texp(u, u)
-    pto.tadds(u, u, 1.0)
-    pto.tdiv(t, t, u)
-    pto.tstore(y[i:, j:], t)
+    isa.tload(t, x[i:, j:])
+    isa.tmuls(u, t, 0.044715)
+    isa.tmul(u, u, t)
+    isa.tmul(u, u, t)
+    isa.tadd(u, u, t)
+    isa.tmuls(u, u, -1.5957691216057308)
+    isa.texp(u, u)
+    isa.tadds(u, u, 1.0)
+    isa.tdiv(t, t, u)
+    isa.tstore(y[i:, j:], t)
 
 
 @pto.kernel
 def gelu_erf(x: Matrix, y: Matrix) -> None:
     i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 256
     t, a, z, k, p = _tiles(5, 16, 256)
-    pto.tload(t, x[i:, j:])
-    pto.tabs(a, t)
-    pto.tmuls(z, a, 0.7071067811865476)
-    pto.tmuls(p, z, 0.3275911)
-    pto.tadds(p, p, 1.0)
-    pto.tdivs(k, 1.0, p)  # on a2a3 not in place: the result is filled with the number first
-    pto.tmuls(p, k, 1.061405429)
+    isa.tload(t, x[i:, j:])
+    isa.tabs(a, t)
+    isa.tmuls(z, a, 0.7071067811865476)
+    isa.tmuls(p, z, 0.3275911)
+    isa.tadds(p, p, 1.0)
+    isa.tdivs(k, 1.0, p)  # on a2a3 not in place: the result is filled with the number first
+    isa.tmuls(p, k, 1.061405429)
     for term in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        pto.tadds(p, p, term)
-        pto.tmul(p, p, k)
-    pto.tmul(z, z, z)
-    pto.tmuls(z, z, -1.0)
-    pto.texp(z, z)
-    pto.tmul(p, p, z)
-    pto.tmuls(a, a, 0.5)
-    pto.tmul(a, a, p)
-    pto.trelu(t, t)
-    pto.tsub(t, t, a)
-    pto.tstore(y[i:, j:], t)
+        isa.tadds(p, p, term)
+        isa.tmul(p, p, k)
+    isa.tmul(z, z, z)
+    isa.tmuls(z, z, -1.0)
+    isa.texp(z, z)
+    isa.tmul(p, p, z)
+    isa.tmuls(a, a, 0.5)
+    isa.tmul(a, a, p)
+    isa.trelu(t, t)
+    isa.tsub(t, t, a)
+    isa.tstore(y[i:, j:], t)
 
 
 def _column(rows: int):
     """One number a row, as a column and, over the same bytes, as a row to compute with."""
     tall = pto.tile(rows, 1, pto.f32, layout="DN")
-    return tall, pto.treshape(tall, to=pto.tile_type(1, rows, pto.f32))
+    return tall, isa.treshape(tall, to=pto.tile_type(1, rows, pto.f32))
 
 
 def _mean_of_squares(t, squares, column, row, count) -> None:
-    pto.tmul(squares, t, t)
-    pto.trowsum(column, squares)
-    pto.tdivs(row, row, count)
-    pto.tadds(row, row, 1e-5)
-    pto.tsqrt(row, row)
+    isa.tmul(squares, t, t)
+    isa.trowsum(column, squares)
+    isa.tdivs(row, row, count)
+    isa.tadds(row, row, 1e-5)
+    isa.tsqrt(row, row)
 
 
 @pto.kernel
@@ -83,12 +84,12 @@ def rmsnorm(x: Matrix, weight: Row, y: Matrix) -> None:
     t, squares = _tiles(2, 16, 512)
     column, row = _column(16)
     w = pto.tile(1, 512, pto.f32)
-    pto.tload(t, x[i:, :])
+    isa.tload(t, x[i:, :])
     _mean_of_squares(t, squares, column, row, x.shape[1].to(pto.f32))
-    pto.trowexpanddiv(t, t, column)
-    pto.tload(w, weight)
-    pto.tcolexpandmul(t, t, w)
-    pto.tstore(y[i:, :], t)
+    isa.trowexpanddiv(t, t, column)
+    isa.tload(w, weight)
+    isa.tcolexpandmul(t, t, w)
+    isa.tstore(y[i:, :], t)
 
 
 @pto.kernel
@@ -98,17 +99,17 @@ def layernorm(x: Matrix, weight: Row, bias: Row, y: Matrix) -> None:
     column, row = _column(16)
     w, b = _tiles(2, 1, 512)
     count = x.shape[1].to(pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.trowsum(column, t)
-    pto.tdivs(row, row, count)
-    pto.trowexpandsub(t, t, column)
+    isa.tload(t, x[i:, :])
+    isa.trowsum(column, t)
+    isa.tdivs(row, row, count)
+    isa.trowexpandsub(t, t, column)
     _mean_of_squares(t, squares, column, row, count)
-    pto.trowexpanddiv(t, t, column)
-    pto.tload(w, weight)
-    pto.tcolexpandmul(t, t, w)
-    pto.tload(b, bias)
-    pto.tcolexpandadd(t, t, b)
-    pto.tstore(y[i:, :], t)
+    isa.trowexpanddiv(t, t, column)
+    isa.tload(w, weight)
+    isa.tcolexpandmul(t, t, w)
+    isa.tload(b, bias)
+    isa.tcolexpandadd(t, t, b)
+    isa.tstore(y[i:, :], t)
 
 
 @pto.kernel
@@ -117,13 +118,13 @@ def column_mean(x: Matrix, y: Row) -> None:
     total, part = _tiles(2, 1, 128)
     t = pto.tile(64, 128, pto.f32)
     pto.set_validshape(total, 1, _left(x.shape[1], j, 128))
-    pto.texpands(total, 0.0)
+    isa.texpands(total, 0.0)
     for i in pto.range(0, x.shape[0], 64):
-        pto.tload(t, x[i:, j:])
-        pto.tcolsum(part, t)
-        pto.tadd(total, total, part)
-    pto.tdivs(total, total, x.shape[0].to(pto.f32))
-    pto.tstore(y[j:], total)
+        isa.tload(t, x[i:, j:])
+        isa.tcolsum(part, t)
+        isa.tadd(total, total, part)
+    isa.tdivs(total, total, x.shape[0].to(pto.f32))
+    isa.tstore(y[j:], total)
 
 
 @pto.kernel
@@ -131,11 +132,11 @@ def cumsum_axis0(x: Matrix, y: Matrix) -> None:
     j = pto.block_idx() * 256
     total, row = _tiles(2, 1, 256)
     pto.set_validshape(total, 1, _left(x.shape[1], j, 256))
-    pto.texpands(total, 0.0)
+    isa.texpands(total, 0.0)
     for i in pto.range(x.shape[0]):
-        pto.tload(row, x[i, j:])
-        pto.tadd(total, total, row)
-        pto.tstore(y[i, j:], total)
+        isa.tload(row, x[i, j:])
+        isa.tadd(total, total, row)
+        isa.tstore(y[i, j:], total)
 
 
 @pto.kernel
@@ -144,28 +145,28 @@ def cumsum_axis1(x: Matrix, y: Matrix) -> None:
     total = pto.tile(1, 64, pto.f32)
     t, turned = _tiles(2, 64, 64)
     pto.set_validshape(total, 1, _left(x.shape[0], i, 64))
-    pto.texpands(total, 0.0)
+    isa.texpands(total, 0.0)
     for j in pto.range(0, x.shape[1], 64):
-        pto.tload(t, x[i:, j:])
-        pto.ttrans(turned, t)
+        isa.tload(t, x[i:, j:])
+        isa.ttrans(turned, t)
         for r in pto.range(turned.valid[0]):
             line = turned[r : r + 1, :]
-            pto.tadd(total, total, line)
-            pto.tmov(line, total)
-        pto.ttrans(t, turned)
-        pto.tstore(y[i:, j:], t)
+            isa.tadd(total, total, line)
+            isa.tmov(line, total)
+        isa.ttrans(t, turned)
+        isa.tstore(y[i:, j:], t)
 
 
 def _product(a, b, acc, k, tiles) -> None:
     a_mat, b_mat, left, right = tiles
-    pto.tload(a_mat, a)
-    pto.tload(b_mat, b)
-    pto.tmov(left, a_mat)
-    pto.tmov(right, b_mat)
+    isa.tload(a_mat, a)
+    isa.tload(b_mat, b)
+    isa.tmov(left, a_mat)
+    isa.tmov(right, b_mat)
     if k == 0:
-        pto.tmatmul(acc, left, right)
+        isa.tmatmul(acc, left, right)
     else:
-        pto.tmatmul_acc(acc, acc, left, right)
+        isa.tmatmul_acc(acc, acc, left, right)
 
 
 def _operands(m: int, k: int, n: int, kind):
@@ -183,7 +184,7 @@ def batched_gemm(
     acc = pto.tile(64, 128, pto.f32, role="acc")
     for k in pto.range(0, x.shape[2], 64):
         _product(x[b, i:, k:], y[b, k:, j:], acc, k, _operands(64, 64, 128, pto.f16))
-    pto.tstore(z[b, i:, j:], acc)
+    isa.tstore(z[b, i:, j:], acc)
 
 
 @pto.kernel
@@ -201,15 +202,15 @@ def gemm_int8(
     total, row = pto.tile(32, 64, pto.i32), pto.tile(1, 64, pto.i32)
     wide, scales = pto.tile(32, 64, pto.f32), pto.tile(1, 64, pto.f32)
     half = pto.tile(32, 64, pto.f16)
-    pto.tmov(total, acc)
-    pto.tload(row, bias[j:])
-    pto.tcolexpandadd(total, total, row)
-    pto.trelu(total, total)
-    pto.tcvt(wide, total)
-    pto.tload(scales, scale[j:])
-    pto.tcolexpandmul(wide, wide, scales)
-    pto.tcvt(half, wide)
-    pto.tstore(y[i:, j:], half)
+    isa.tmov(total, acc)
+    isa.tload(row, bias[j:])
+    isa.tcolexpandadd(total, total, row)
+    isa.trelu(total, total)
+    isa.tcvt(wide, total)
+    isa.tload(scales, scale[j:])
+    isa.tcolexpandmul(wide, wide, scales)
+    isa.tcvt(half, wide)
+    isa.tstore(y[i:, j:], half)
 
 
 @pto.kernel
@@ -225,60 +226,60 @@ def attention(q: Half, kt: Turned, v: Half, o: Single, room: Room) -> None:
     (_, total, now, shrink), (highest_row, total_row, now_row, shrink_row) = columns, rows
     scores, triangle, low = _tiles(3, 32, 32)
     mask, half = pto.tile(32, 32, pto.u8), pto.tile(32, 32, pto.f16)
-    pto.tload(queries, q[h, i:, :])
+    isa.tload(queries, q[h, i:, :])
     count = queries.valid[0]
     for column in columns:
         pto.set_validshape(column, count, 1)
     pto.set_validshape(out, count, 64)
-    pto.texpands(highest_row, float("-inf"))
-    pto.texpands(total_row, 0.0)
-    pto.texpands(out, 0.0)
+    isa.texpands(highest_row, float("-inf"))
+    isa.texpands(total_row, 0.0)
+    isa.texpands(out, 0.0)
     for j in pto.range(0, i + 32, 32):
         left, right = (
             pto.tile(32, 64, pto.f16, role="left"),
             pto.tile(64, 32, pto.f16, role="right"),
         )
         acc = pto.tile(32, 32, pto.f32, role="acc")
-        pto.tload(keys, kt[h, :, j:])
-        pto.tmov(left, queries)
-        pto.tmov(right, keys)
-        pto.tmatmul(acc, left, right)
-        pto.tmov(scores, acc)
-        pto.tmuls(scores, scores, 0.125)
+        isa.tload(keys, kt[h, :, j:])
+        isa.tmov(left, queries)
+        isa.tmov(right, keys)
+        isa.tmatmul(acc, left, right)
+        isa.tmov(scores, acc)
+        isa.tmuls(scores, scores, 0.125)
         for each in (triangle, low):
             pto.set_validshape(each, *scores.valid)
-        pto.ttri(triangle, (i - j).to(pto.i32))
-        pto.texpands(low, 0.0)
-        pto.tcmp(mask, triangle, low, cmpMode="gt")
-        pto.tsels(scores, mask, scores, -1e30)
-        pto.trowmax(now, scores)
-        pto.tmax(now_row, now_row, highest_row)
-        pto.trowexpandsub(scores, scores, now)
-        pto.texp(scores, scores)
-        pto.tsub(shrink_row, highest_row, now_row)
-        pto.texp(shrink_row, shrink_row)
-        pto.tmov(highest_row, now_row)
-        pto.tcvt(half, scores)
+        isa.ttri(triangle, (i - j).to(pto.i32))
+        isa.texpands(low, 0.0)
+        isa.tcmp(mask, triangle, low, cmpMode="gt")
+        isa.tsels(scores, mask, scores, -1e30)
+        isa.trowmax(now, scores)
+        isa.tmax(now_row, now_row, highest_row)
+        isa.trowexpandsub(scores, scores, now)
+        isa.texp(scores, scores)
+        isa.tsub(shrink_row, highest_row, now_row)
+        isa.texp(shrink_row, shrink_row)
+        isa.tmov(highest_row, now_row)
+        isa.tcvt(half, scores)
         place = room[own, 0 : half.valid[0], 0 : half.valid[1]]
-        pto.tstore(place, half)
-        pto.trowexpandmul(out, out, shrink)
+        isa.tstore(place, half)
+        isa.trowexpandmul(out, out, shrink)
         left, right = (
             pto.tile(32, 32, pto.f16, role="left"),
             pto.tile(32, 64, pto.f16, role="right"),
         )
         acc = pto.tile(32, 64, pto.f32, role="acc")
-        pto.tload(weights_l1, place)
-        pto.tload(values, v[h, j:, :])
-        pto.tmov(left, weights_l1)
-        pto.tmov(right, values)
-        pto.tmatmul(acc, left, right)
-        pto.tmov(part, acc)
-        pto.tadd(out, out, part)
-        pto.tmul(total_row, total_row, shrink_row)
-        pto.trowsum(now, scores)
-        pto.tadd(total_row, total_row, now_row)
-    pto.trowexpanddiv(out, out, total)
-    pto.tstore(o[h, i:, :], out)
+        isa.tload(weights_l1, place)
+        isa.tload(values, v[h, j:, :])
+        isa.tmov(left, weights_l1)
+        isa.tmov(right, values)
+        isa.tmatmul(acc, left, right)
+        isa.tmov(part, acc)
+        isa.tadd(out, out, part)
+        isa.tmul(total_row, total_row, shrink_row)
+        isa.trowsum(now, scores)
+        isa.tadd(total_row, total_row, now_row)
+    isa.trowexpanddiv(out, out, total)
+    isa.tstore(o[h, i:, :], out)
 
 
 @pto.kernel
@@ -289,18 +290,18 @@ def top_k(
     t, places = pto.tile(1, 512, pto.f32, pad="min"), pto.tile(1, 512, pto.i32)
     loaded, best, where = *_tiles(2, 1, 512), pto.tile(1, 512, pto.i32)
     records, merged = _tiles(2, 1, 1024)
-    pto.tload(loaded, x[row, :])
-    pto.tfillpad(t, loaded)
-    pto.tci(places, 0)
-    pto.tsort32(records, t, places)
-    pto.tmrgsort(merged, records, blockLen=64)
-    pto.tmrgsort(records, merged, blockLen=256)
-    pto.tgather(best, records, maskPattern="P0101")
-    pto.tgather(where, records, maskPattern="P1010")
+    isa.tload(loaded, x[row, :])
+    isa.tfillpad(t, loaded)
+    isa.tci(places, 0)
+    isa.tsort32(records, t, places)
+    isa.tmrgsort(merged, records, blockLen=64)
+    isa.tmrgsort(records, merged, blockLen=256)
+    isa.tgather(best, records, maskPattern="P0101")
+    isa.tgather(where, records, maskPattern="P1010")
     pto.set_validshape(best, 1, k)
     pto.set_validshape(where, 1, k)
-    pto.tstore(values[row, :], best)
-    pto.tstore(columns[row, :], where)
+    isa.tstore(values[row, :], best)
+    isa.tstore(columns[row, :], where)
 
 
 @pto.kernel
@@ -309,8 +310,8 @@ def gather(
 ) -> None:
     i, t = pto.block_idx() * 16, pto.tile(1, 512, pto.f32)
     for r in pto.range(i, pto.min(i + 16, y.shape[0])):
-        pto.tload(t, table[pto.load_scalar(numbers, r), :])
-        pto.tstore(y[r, :], t)
+        isa.tload(t, table[isa.load_scalar(numbers, r), :])
+        isa.tstore(y[r, :], t)
 
 
 @pto.kernel
@@ -319,8 +320,8 @@ def scatter_add(
 ) -> None:
     i, t = pto.block_idx() * 16, pto.tile(1, 512, pto.f32)
     for r in pto.range(i, pto.min(i + 16, x.shape[0])):
-        pto.tload(t, x[r, :])
-        pto.tstore(table[pto.load_scalar(numbers, r), :], t, atomicType="atomic_add")
+        isa.tload(t, x[r, :])
+        isa.tstore(table[isa.load_scalar(numbers, r), :], t, atomicType="atomic_add")
 
 
 @pto.kernel
@@ -334,23 +335,23 @@ def depthwise_convolution(
     tap = pto.tile(16, 1, pto.f32, layout="DN")
     room = _left(y.shape[0], c, 16), _left(y.shape[1], i, 128)
     pto.set_validshape(total, *room)
-    pto.texpands(total, 0.0)
+    isa.texpands(total, 0.0)
     for k in pto.range(w.shape[0]):
-        pto.tload(t, x[c:, i + k :])
+        isa.tload(t, x[c:, i + k :])
         pto.set_validshape(t, *room)
-        pto.tload(tap, w.T[c:, k : k + 1])
-        pto.trowexpandmul(t, t, tap)
-        pto.tadd(total, total, t)
-    pto.tstore(y[c:, i:], total)
+        isa.tload(tap, w.T[c:, k : k + 1])
+        isa.trowexpandmul(t, t, tap)
+        isa.tadd(total, total, t)
+    isa.tstore(y[c:, i:], total)
 
 
 @pto.kernel
 def transpose(x: Matrix, y: pto.Global[pto.f32, "n", "m"]) -> None:
     i, j = pto.block_idx(0) * 64, pto.block_idx(1) * 64
     t, turned = _tiles(2, 64, 64)
-    pto.tload(t, x[i:, j:])
-    pto.ttrans(turned, t)
-    pto.tstore(y[j:, i:], turned)
+    isa.tload(t, x[i:, j:])
+    isa.ttrans(turned, t)
+    isa.tstore(y[j:, i:], turned)
 
 
 @pto.kernel
@@ -358,10 +359,10 @@ def leaky_relu(x: Matrix, y: Matrix) -> None:
     i, j = pto.block_idx(0) * 16, pto.block_idx(1) * 256
     t, part, zero = _tiles(3, 16, 256)
     mask = pto.tile(16, 32, pto.u8)
-    pto.tload(t, x[i:, j:])
+    isa.tload(t, x[i:, j:])
     pto.set_validshape(zero, *t.valid)
-    pto.texpands(zero, 0.0)
-    pto.tcmp(mask, t, zero, cmpMode="gt")
-    pto.tmuls(part, t, 0.1)
-    pto.tsel(t, mask, t, part)
-    pto.tstore(y[i:, j:], t)
+    isa.texpands(zero, 0.0)
+    isa.tcmp(mask, t, zero, cmpMode="gt")
+    isa.tmuls(part, t, 0.1)
+    isa.tsel(t, mask, t, part)
+    isa.tstore(y[i:, j:], t)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pto
 from examples import flash_attention as flash
+from pto import isa
 
 Kernel = Any  # a traced kernel: the number of turns is its last argument
 
@@ -17,7 +18,7 @@ def unary(op: str, out: Any = pto.f32, size: int = 64, column: bool = False) -> 
     def many(x: pto.Global[pto.f32], n: int) -> None:
         a = pto.tile(size, size, pto.f32)
         d = pto.tile(size, 1, out, layout="DN") if column else pto.tile(size, size, out)
-        pto.tload(a, x[:, :])
+        isa.tload(a, x[:, :])
         for _ in pto.range(n):
             instruction(d, a)
 
@@ -32,11 +33,11 @@ def binary(op: str, size: int = 64, column: bool = False) -> Kernel:
     def many(x: pto.Global[pto.f32], n: int) -> None:
         a, d = pto.tile(size, size, pto.f32), pto.tile(size, size, pto.f32)
         b = pto.tile(size, 1, pto.f32, layout="DN") if column else pto.tile(size, size, pto.f32)
-        pto.tload(a, x[:, :])
+        isa.tload(a, x[:, :])
         if column:
-            pto.trowmax(b, a)
+            isa.trowmax(b, a)
         else:
-            pto.tload(b, x[:, :])
+            isa.tload(b, x[:, :])
         for _ in pto.range(n):
             instruction(d, a, b)
 
@@ -49,13 +50,13 @@ def softmax_tiles(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     for i in pto.range(0, x.shape[0], 64):
         t = pto.tile(64, 128, pto.f32)
         most, total = pto.tile(64, 1, pto.f32, layout="DN"), pto.tile(64, 1, pto.f32, layout="DN")
-        pto.tload(t, x[i : i + 64, :])
-        pto.trowmax(most, t)
-        pto.trowexpandsub(t, t, most)
-        pto.texp(t, t)
-        pto.trowsum(total, t)
-        pto.trowexpanddiv(t, t, total)
-        pto.tstore(y[i : i + 64, :], t)
+        isa.tload(t, x[i : i + 64, :])
+        isa.trowmax(most, t)
+        isa.trowexpandsub(t, t, most)
+        isa.texp(t, t)
+        isa.trowsum(total, t)
+        isa.trowexpanddiv(t, t, total)
+        isa.tstore(y[i : i + 64, :], t)
 
 
 def tiled_product(kind: Any, into: Any, size: int, deep: int) -> Kernel:
@@ -71,15 +72,15 @@ def tiled_product(kind: Any, into: Any, size: int, deep: int) -> Kernel:
                     b_mat = pto.tile(deep, size, kind, role="mat")
                     left = pto.tile(size, deep, kind, role="left")
                     right = pto.tile(deep, size, kind, role="right")
-                    pto.tload(a_mat, a[i : i + size, k : k + deep])
-                    pto.tload(b_mat, b[k : k + deep, j : j + size])
-                    pto.tmov(left, a_mat)
-                    pto.tmov(right, b_mat)
+                    isa.tload(a_mat, a[i : i + size, k : k + deep])
+                    isa.tload(b_mat, b[k : k + deep, j : j + size])
+                    isa.tmov(left, a_mat)
+                    isa.tmov(right, b_mat)
                     if k == 0:
-                        pto.tmatmul(acc, left, right)
+                        isa.tmatmul(acc, left, right)
                     else:
-                        pto.tmatmul_acc(acc, acc, left, right)
-                pto.tstore(c[i : i + size, j : j + size], acc)
+                        isa.tmatmul_acc(acc, acc, left, right)
+                isa.tstore(c[i : i + size, j : j + size], acc)
 
     return gemm
 
@@ -93,18 +94,18 @@ def product_of_kept(kind: Any, into: Any, size: int, deep: int) -> Kernel:
         for i in pto.range(0, a.shape[0], size):
             kept = [pto.tile(size, deep, kind, role="mat") for _ in steps]
             for k, held in zip(steps, kept, strict=True):
-                pto.tload(held, a[i : i + size, k : k + deep])
+                isa.tload(held, a[i : i + size, k : k + deep])
             for j in pto.range(0, b.shape[1], size):
                 acc = pto.tile(size, size, into, role="acc")
                 for k, held in zip(steps, kept, strict=True):
                     left = pto.tile(size, deep, kind, role="left")
-                    pto.tmov(left, held)
+                    isa.tmov(left, held)
                     (right,) = _rights((b[k:, j:], deep, size), kind=kind)
                     if k == 0:
-                        pto.tmatmul(acc, left, right)
+                        isa.tmatmul(acc, left, right)
                     else:
-                        pto.tmatmul_acc(acc, acc, left, right)
-                pto.tstore(c[i : i + size, j : j + size], acc)
+                        isa.tmatmul_acc(acc, acc, left, right)
+                isa.tstore(c[i : i + size, j : j + size], acc)
 
     return gemm
 
@@ -141,8 +142,8 @@ def convolution(
     height = x.shape[0] // groups
     image = pto.tile(*x.shape, pto.f16, role="mat", layout="ND")
     weights = pto.tile(*filters.shape, pto.f16, role="mat")
-    pto.tload(image, x[:, :])
-    pto.tload(weights, filters[:, :])
+    isa.tload(image, x[:, :])
+    isa.tload(weights, filters[:, :])
     tiles = 2 if height * width % (2 * pixels) == 0 else 1  # that a right factor is good for
     for m in pto.range(0, height * width, tiles * pixels):
         accs = [pto.tile(pixels, n, pto.f32, role="acc") for _ in range(tiles)]
@@ -150,17 +151,17 @@ def convolution(
         right = pto.tile(k, n, pto.f16, role="right")
         for group in range(groups):
             pads = dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 1)
-            pto.textract(right, weights, group * k, 0)
+            isa.textract(right, weights, group * k, 0)
             for turn, acc in enumerate(accs):
                 at = (groups, height, width, m + turn * pixels, group * k)
-                pto.timg2col(left, image, *at, filter_h=3, filter_w=3, **pads)
+                isa.timg2col(left, image, *at, filter_h=3, filter_w=3, **pads)
                 if group == 0:
-                    pto.tmatmul(acc, left, right)
+                    isa.tmatmul(acc, left, right)
                 else:
-                    pto.tmatmul_acc(acc, acc, left, right)
+                    isa.tmatmul_acc(acc, acc, left, right)
         for turn, acc in enumerate(accs):
             first = m + turn * pixels
-            pto.tstore(y[first : first + pixels, :], acc)
+            isa.tstore(y[first : first + pixels, :], acc)
 
 
 # W1: %ub holds three arrays of ROWS x 64 floats
@@ -219,28 +220,28 @@ def attention(rows: int, chunk: int, tiles: int = 1, *, once: bool = False) -> K
         for j in pto.range(0, kt.shape[1], chunk):
             keys, values = _rights((kt[:, j:], depth, chunk), (v[j:, :], chunk, depth))
             for queries, out, (highest, highest_row), (_, total_row) in states:
-                pto.tmov(scores, _product(queries, keys))
+                isa.tmov(scores, _product(queries, keys))
                 if not once:
-                    pto.tmuls(scores, scores, scale)
-                pto.trowmax(now, scores)
-                pto.tmax(now_row, now_row, highest_row)
-                pto.tsub(shrink_row, highest_row, now_row)
-                pto.texp(shrink_row, shrink_row)
-                pto.tmax(highest_row, highest_row, now_row)
-                pto.trowexpandsub(scores, scores, highest)
-                pto.texp(scores, scores)
-                pto.tcvt(half, scores)
-                pto.tmov(boxed, half)
-                pto.tmov(weights, boxed)
-                pto.trowsum(now, scores)
-                pto.tmul(total_row, total_row, shrink_row)
-                pto.tadd(total_row, total_row, now_row)
-                pto.tmov(part, _product(weights, values))
-                pto.trowexpandmul(out, out, shrink)
-                pto.tadd(out, out, part)
+                    isa.tmuls(scores, scores, scale)
+                isa.trowmax(now, scores)
+                isa.tmax(now_row, now_row, highest_row)
+                isa.tsub(shrink_row, highest_row, now_row)
+                isa.texp(shrink_row, shrink_row)
+                isa.tmax(highest_row, highest_row, now_row)
+                isa.trowexpandsub(scores, scores, highest)
+                isa.texp(scores, scores)
+                isa.tcvt(half, scores)
+                isa.tmov(boxed, half)
+                isa.tmov(weights, boxed)
+                isa.trowsum(now, scores)
+                isa.tmul(total_row, total_row, shrink_row)
+                isa.tadd(total_row, total_row, now_row)
+                isa.tmov(part, _product(weights, values))
+                isa.trowexpandmul(out, out, shrink)
+                isa.tadd(out, out, part)
         for first, (_, out, _, (total, _)) in zip(firsts, states, strict=True):
-            pto.trowexpanddiv(out, out, total)
-            pto.tstore(o[first : first + rows, :], out)
+            isa.trowexpanddiv(out, out, total)
+            isa.tstore(o[first : first + rows, :], out)
 
     return alone
 
@@ -250,17 +251,17 @@ def _begun(q: Any, rows: int, depth: int, scale: float) -> tuple[Any, Any, Any, 
     queries, out = pto.tile(rows, depth, pto.f16, role="mat"), pto.tile(rows, depth, pto.f32)
     left = pto.tile(rows, depth, pto.f16, role="left")
     if scale == 1:
-        pto.tload(queries, q)
+        isa.tload(queries, q)
     else:
         given = pto.tile(rows, depth, pto.f16)
-        pto.tload(given, q)
-        pto.tmuls(given, given, scale)
-        pto.tmov(queries, given)
-    pto.tmov(left, queries)
+        isa.tload(given, q)
+        isa.tmuls(given, given, scale)
+        isa.tmov(queries, given)
+    isa.tmov(left, queries)
     highest, total = _column(rows), _column(rows)
-    pto.texpands(highest[1], float("-inf"))
-    pto.texpands(total[1], 0.0)
-    pto.texpands(out, 0.0)
+    isa.texpands(highest[1], float("-inf"))
+    isa.texpands(total[1], 0.0)
+    isa.texpands(out, 0.0)
     return left, out, highest, total
 
 
@@ -269,21 +270,21 @@ def _rights(*windows: tuple[Any, int, int], kind: Any = pto.f16) -> list[Any]:
     held = [pto.tile(*size, kind, role="mat") for _, *size in windows]
     rights = [pto.tile(*size, kind, role="right") for _, *size in windows]
     for mat, (window, *_) in zip(held, windows, strict=True):
-        pto.tload(mat, window)
+        isa.tload(mat, window)
     for right, mat in zip(rights, held, strict=True):
-        pto.tmov(right, mat)
+        isa.tmov(right, mat)
     return rights
 
 
 def _product(left: Any, right: Any) -> Any:
     acc = pto.tile(left.rows, right.cols, pto.f32, role="acc")
-    pto.tmatmul(acc, left, right)
+    isa.tmatmul(acc, left, right)
     return acc
 
 
 def _column(rows: int) -> tuple[Any, Any]:
     tall = pto.tile(rows, 1, pto.f32, layout="DN")
-    return tall, pto.treshape(tall, to=pto.tile_type(1, rows, pto.f32))
+    return tall, isa.treshape(tall, to=pto.tile_type(1, rows, pto.f32))
 
 
 attention_alone = attention(flash.ROWS, flash.CHUNK)

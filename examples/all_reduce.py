@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 RANKS, ROWS, COLS = 4, 16, 64
@@ -24,17 +25,17 @@ def all_reduce(
     arrived: pto.Global[pto.i32],  # on rank 0
     told: pto.Global[pto.i32],  # on rank 0
 ) -> None:
-    pto.comm_tnotify(arrived, 1, "atomic_add")
+    isa.comm_tnotify(arrived, 1, "atomic_add")
     if rank == 0:
         acc = pto.tile(ROWS, COLS, pto.f32)
         staging = pto.tile(ROWS, COLS, pto.f32)
-        pto.comm_twait(arrived, RANKS, "ge")
-        pto.comm_treduce(y0, [x0, x1, x2, x3], "sum", 0, acc=acc, recvPing=staging)
-        pto.comm_tbroadcast([y0, y1, y2, y3], y0, 0, ping=staging)
-        pto.fence_barrier_all("gm")  # the sums are in memory before the others are told
-        pto.comm_tnotify(told, 1, "set")
+        isa.comm_twait(arrived, RANKS, "ge")
+        isa.comm_treduce(y0, [x0, x1, x2, x3], "sum", 0, acc=acc, recvPing=staging)
+        isa.comm_tbroadcast([y0, y1, y2, y3], y0, 0, ping=staging)
+        isa.fence_barrier_all("gm")  # the sums are in memory before the others are told
+        isa.comm_tnotify(told, 1, "set")
     else:
-        pto.comm_twait(told, 1, "ge")
+        isa.comm_twait(told, 1, "ge")
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

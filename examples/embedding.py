@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 ROWS, WIDTH = 16, 64
@@ -15,10 +16,10 @@ def embedding(
 ) -> None:
     i = pto.block_idx() * ROWS
     numbers = pto.tile(1, ROWS, pto.i32)
-    pto.tload(numbers, tokens[i:])
+    isa.tload(numbers, tokens[i:])
     rows = pto.tile(ROWS, WIDTH, pto.f16)
-    pto.mgather(rows, table, numbers, coalesce="row")
-    pto.tstore(y[i:, :], rows)
+    isa.mgather(rows, table, numbers, coalesce="row")
+    isa.tstore(y[i:, :], rows)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float16]]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 ROWS, CHUNK, DEPTH = 32, 64, 64
@@ -29,9 +30,9 @@ def scores_and_values(
     through_gm: bool,
 ) -> None:
     """The cube: scores = q k', then weights x v."""
-    to_cube = pto.reserve_buffer("to_cube", SLOTS * SLOT, "mat", True)
-    to_vector = pto.import_reserved_buffer("to_vector", "running_softmax")
-    pto.aic_initialize_pipe(
+    to_cube = isa.reserve_buffer("to_cube", SLOTS * SLOT, "mat", True)
+    to_vector = isa.import_reserved_buffer("to_vector", "running_softmax")
+    isa.aic_initialize_pipe(
         BOTH_WAYS,
         SLOT,
         gm_slot_buffer=room_of_block(room) if through_gm else None,
@@ -39,31 +40,31 @@ def scores_and_values(
         v2c_consumer_buf=to_cube,
     )
     queries = pto.tile(ROWS, DEPTH, pto.f16, role="mat")
-    pto.tload(queries, q[pto.block_idx() * ROWS :, :])
+    isa.tload(queries, q[pto.block_idx() * ROWS :, :])
     for j in pto.range(0, kt.shape[1], CHUNK):
         keys = pto.tile(DEPTH, CHUNK, pto.f16, role="mat")
         values = pto.tile(CHUNK, DEPTH, pto.f16, role="mat")
-        pto.tload(keys, kt[:, j:])
-        pto.tload(values, v[j:, :])
-        pto.tpush_to_aiv(product(queries, keys), UPPER_LOWER)
-        weights = pto.tpop_from_aiv(UPPER_LOWER, to=pto.tile_type(ROWS, CHUNK, pto.f16, role="mat"))
+        isa.tload(keys, kt[:, j:])
+        isa.tload(values, v[j:, :])
+        isa.tpush_to_aiv(product(queries, keys), UPPER_LOWER)
+        weights = isa.tpop_from_aiv(UPPER_LOWER, to=pto.tile_type(ROWS, CHUNK, pto.f16, role="mat"))
         part = product(weights, values)
-        pto.tfree_from_aiv(UPPER_LOWER)
-        pto.tpush_to_aiv(part, UPPER_LOWER)
+        isa.tfree_from_aiv(UPPER_LOWER)
+        isa.tpush_to_aiv(part, UPPER_LOWER)
 
 
 def room_of_block(room: pto.Global[pto.f32]) -> pto.Pointer:
     """Where the queues of this block lie in global memory."""
-    return pto.addptr(room, pto.block_idx() * (2 * SLOTS * SLOT // 4))
+    return isa.addptr(room, pto.block_idx() * (2 * SLOTS * SLOT // 4))
 
 
 def product(a: pto.Tile, b: pto.Tile) -> pto.Tile:
     left = pto.tile(a.rows, a.cols, pto.f16, role="left")
     right = pto.tile(b.rows, b.cols, pto.f16, role="right")
     acc = pto.tile(a.rows, b.cols, pto.f32, role="acc")
-    pto.tmov(left, a)
-    pto.tmov(right, b)
-    pto.tmatmul(acc, left, right)
+    isa.tmov(left, a)
+    isa.tmov(right, b)
+    isa.tmatmul(acc, left, right)
     return acc
 
 
@@ -76,9 +77,9 @@ def running_softmax(
     through_gm: bool,
 ) -> None:
     """The vector side: weights = exp(scores - maximum), and the output so far, rescaled."""
-    to_vector = pto.reserve_buffer("to_vector", SLOTS * SLOT, "vec", True)
-    to_cube = pto.import_reserved_buffer("to_cube", "scores_and_values")
-    pto.aiv_initialize_pipe(
+    to_vector = isa.reserve_buffer("to_vector", SLOTS * SLOT, "vec", True)
+    to_cube = isa.import_reserved_buffer("to_cube", "scores_and_values")
+    isa.aiv_initialize_pipe(
         BOTH_WAYS,
         SLOT,
         gm_slot_buffer=room_of_block(room) if through_gm else None,
@@ -92,49 +93,49 @@ def running_softmax(
     total, total_row = column()
     now, now_row = column()
     shrink, shrink_row = column()
-    pto.texpands(highest_row, float("-inf"))
-    pto.texpands(total_row, 0.0)
-    pto.texpands(out, 0.0)
+    isa.texpands(highest_row, float("-inf"))
+    isa.texpands(total_row, 0.0)
+    isa.texpands(out, 0.0)
     for _ in pto.range(0, kt.shape[1], CHUNK):
-        scores = pto.tpop_from_aic(UPPER_LOWER, to=popped)
+        scores = isa.tpop_from_aic(UPPER_LOWER, to=popped)
         weights = pto.tile(HALF, CHUNK, pto.f32)
-        pto.tmuls(weights, scores, DEPTH**-0.5)
-        pto.tfree_from_aic(UPPER_LOWER)
-        pto.trowmax(now, weights, work)
-        pto.tmax(now_row, now_row, highest_row)
-        pto.tsub(shrink_row, highest_row, now_row)
-        pto.texp(shrink_row, shrink_row)
-        pto.tmov(highest_row, now_row)
-        pto.trowexpandsub(weights, weights, highest)
-        pto.texp(weights, weights)
-        pto.trowsum(now, weights, work)
-        pto.tmul(total_row, total_row, shrink_row)
-        pto.tadd(total_row, total_row, now_row)
+        isa.tmuls(weights, scores, DEPTH**-0.5)
+        isa.tfree_from_aic(UPPER_LOWER)
+        isa.trowmax(now, weights, work)
+        isa.tmax(now_row, now_row, highest_row)
+        isa.tsub(shrink_row, highest_row, now_row)
+        isa.texp(shrink_row, shrink_row)
+        isa.tmov(highest_row, now_row)
+        isa.trowexpandsub(weights, weights, highest)
+        isa.texp(weights, weights)
+        isa.trowsum(now, weights, work)
+        isa.tmul(total_row, total_row, shrink_row)
+        isa.tadd(total_row, total_row, now_row)
         send(weights, through_gm)
-        pto.trowexpandmul(out, out, shrink)  # while the cube multiplies
-        part = pto.tpop_from_aic(UPPER_LOWER, to=popped)
-        pto.tadd(out, out, part)
-        pto.tfree_from_aic(UPPER_LOWER)
-    pto.trowexpanddiv(out, out, total)
+        isa.trowexpandmul(out, out, shrink)  # while the cube multiplies
+        part = isa.tpop_from_aic(UPPER_LOWER, to=popped)
+        isa.tadd(out, out, part)
+        isa.tfree_from_aic(UPPER_LOWER)
+    isa.trowexpanddiv(out, out, total)
     first = pto.block_idx() * ROWS + pto.subblock_idx() * HALF
-    pto.tstore(o[first : first + HALF, :], out)
+    isa.tstore(o[first : first + HALF, :], out)
 
 
 def column() -> tuple[pto.Tile, pto.Tile]:
     """A number for each row, as a column and, over the same bytes, as a row to calculate with."""
     tall = pto.tile(HALF, 1, pto.f32, layout="DN")
-    return tall, pto.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
+    return tall, isa.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
 
 
 def send(weights: pto.Tile, through_gm: bool) -> None:
     """Round to f16 and push; a queue in L1 holds boxes as the cube reads them."""
     half = pto.tile(HALF, CHUNK, pto.f16)
-    pto.tcvt(half, weights)
+    isa.tcvt(half, weights)
     if not through_gm:
         boxed = pto.tile(HALF, CHUNK, pto.f16, layout="NZ")
-        pto.tmov(boxed, half)
+        isa.tmov(boxed, half)
         half = boxed
-    pto.tpush_to_aic(half, UPPER_LOWER)
+    isa.tpush_to_aic(half, UPPER_LOWER)
 
 
 flash_attention = pto.pair(scores_and_values, running_softmax, profile="a5")

@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 M, K, N = 64, 64, 64
@@ -25,29 +26,29 @@ def gemm_double_buffered(
     for n in range(steps):  # Python unrolls it: `turn` is a number of this program
         turn, k = n % 2, n * K
         if n >= 2:
-            pto.wait_flag("MTE1", "MTE2", turn)  # the buffer is free again
-        pto.tload(a_mats[turn], a[:, k : k + K])
-        pto.tload(b_mats[turn], b[k : k + K, j:])
-        pto.set_flag("MTE2", "MTE1", turn)
-        pto.wait_flag("MTE2", "MTE1", turn)
+            isa.wait_flag("MTE1", "MTE2", turn)  # the buffer is free again
+        isa.tload(a_mats[turn], a[:, k : k + K])
+        isa.tload(b_mats[turn], b[k : k + K, j:])
+        isa.set_flag("MTE2", "MTE1", turn)
+        isa.wait_flag("MTE2", "MTE1", turn)
         if n >= 1:
-            pto.wait_flag("M", "MTE1", 0)  # the operands have been used
-        pto.tmov(left, a_mats[turn])
-        pto.tmov(right, b_mats[turn])
-        pto.set_flag("MTE1", "MTE2", turn)
-        pto.set_flag("MTE1", "M", 2)  # ids 0 and 1 of MTE1 are up for the buffers
-        pto.wait_flag("MTE1", "M", 2)
+            isa.wait_flag("M", "MTE1", 0)  # the operands have been used
+        isa.tmov(left, a_mats[turn])
+        isa.tmov(right, b_mats[turn])
+        isa.set_flag("MTE1", "MTE2", turn)
+        isa.set_flag("MTE1", "M", 2)  # ids 0 and 1 of MTE1 are up for the buffers
+        isa.wait_flag("MTE1", "M", 2)
         if n == 0:
-            pto.tmatmul(acc, left, right)
+            isa.tmatmul(acc, left, right)
         else:
-            pto.tmatmul_acc(acc, acc, left, right)
-        pto.set_flag("M", "MTE1", 0)
+            isa.tmatmul_acc(acc, acc, left, right)
+        isa.set_flag("M", "MTE1", 0)
     for n in range(max(0, steps - 2), steps):
-        pto.wait_flag("MTE1", "MTE2", n % 2)
-    pto.wait_flag("M", "MTE1", 0)
-    pto.set_flag("M", "FIX", 0)
-    pto.wait_flag("M", "FIX", 0)
-    pto.tstore(c[:, j:], acc)
+        isa.wait_flag("MTE1", "MTE2", n % 2)
+    isa.wait_flag("M", "MTE1", 0)
+    isa.set_flag("M", "FIX", 0)
+    isa.wait_flag("M", "FIX", 0)
+    isa.tstore(c[:, j:], acc)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

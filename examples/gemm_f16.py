@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 M, K, N = 64, 64, 64  # the tile of a block
@@ -20,15 +21,15 @@ def gemm(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32])
         b_mat = pto.tile(K, N, pto.f16, role="mat")
         left = pto.tile(M, K, pto.f16, role="left")
         right = pto.tile(K, N, pto.f16, role="right")
-        pto.tload(a_mat, a[i:, k:])
-        pto.tload(b_mat, b[k:, j:])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
+        isa.tload(a_mat, a[i:, k:])
+        isa.tload(b_mat, b[k:, j:])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
         if k == 0:
-            pto.tmatmul(acc, left, right)
+            isa.tmatmul(acc, left, right)
         else:
-            pto.tmatmul_acc(acc, acc, left, right)
-    pto.tstore(c[i:, j:], acc)
+            isa.tmatmul_acc(acc, acc, left, right)
+    isa.tstore(c[i:, j:], acc)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 M, K, N = 32, 64, 32  # the tile of a block
@@ -23,19 +24,19 @@ def gemm_int8(
         b_mat = pto.tile(K, N, pto.i8, role="mat")
         left = pto.tile(M, K, pto.i8, role="left")
         right = pto.tile(K, N, pto.i8, role="right")
-        pto.tload(a_mat, a[:, k:])
-        pto.tload(b_mat, b[k:, j:])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
+        isa.tload(a_mat, a[:, k:])
+        isa.tload(b_mat, b[k:, j:])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
         if k == 0:
-            pto.tmatmul(acc, left, right)
+            isa.tmatmul(acc, left, right)
         else:
-            pto.tmatmul_acc(acc, acc, left, right)
+            isa.tmatmul_acc(acc, acc, left, right)
     words = pto.tile(1, N, pto.u64, role="mat", layout="ND")
     scaling = pto.tile(1, N, pto.u64, role="scaling")
-    pto.tload(words, scale[j : j + N])
-    pto.tmov(scaling, words)
-    pto.tstore(c[:, j:], acc, fp=scaling)
+    isa.tload(words, scale[j : j + N])
+    isa.tmov(scaling, words)
+    isa.tstore(c[:, j:], acc, fp=scaling)
 
 
 def as_the_fixpipe_reads(scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

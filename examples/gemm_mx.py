@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a5",)
 M, K, N, GROUP = 32, 64, 32, 32
@@ -32,19 +33,19 @@ def gemm_mxfp8(
         scale_left = pto.tile(M, K // GROUP, pto.e8m0, role="scaling", layout="ZZ", fractal=32)
         scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scaling", layout="NN", fractal=32)
         g = k // GROUP
-        pto.tload(a_mat, a[:, k:])
-        pto.tload(b_mat, b[k:, :])
-        pto.tload(sa_mat, a_scale[:, g:])
-        pto.tload(sb_mat, b_scale.T[g:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmov(scale_left, sa_mat)
-        pto.tmov(scale_right, sb_mat)
+        isa.tload(a_mat, a[:, k:])
+        isa.tload(b_mat, b[k:, :])
+        isa.tload(sa_mat, a_scale[:, g:])
+        isa.tload(sb_mat, b_scale.T[g:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmov(scale_left, sa_mat)
+        isa.tmov(scale_right, sb_mat)
         if k == 0:
-            pto.tmatmul_mx(acc, left, scale_left, right, scale_right)
+            isa.tmatmul_mx(acc, left, scale_left, right, scale_right)
         else:
-            pto.tmatmul_mx_acc(acc, acc, left, scale_left, right, scale_right)
-    pto.tstore(c, acc)
+            isa.tmatmul_mx_acc(acc, acc, left, scale_left, right, scale_right)
+    isa.tstore(c, acc)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a5",)
 M, K, N, GROUP = 32, 64, 32, 32
@@ -33,19 +34,19 @@ def gemm_mxfp4(
         scale_left = pto.tile(M, K // GROUP, pto.e8m0, role="scaling", layout="ZZ", fractal=32)
         scale_right = pto.tile(K // GROUP, N, pto.e8m0, role="scaling", layout="NN", fractal=32)
         pair, group = k // 2, k // GROUP
-        pto.tload(a_mat, a[:, pair:])
-        pto.tload(b_mat, b.T[pair:, j:])
-        pto.tload(sa_mat, a_scale[:, group:])
-        pto.tload(sb_mat, b_scale.T[group:, j:])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmov(scale_left, sa_mat)
-        pto.tmov(scale_right, sb_mat)
+        isa.tload(a_mat, a[:, pair:])
+        isa.tload(b_mat, b.T[pair:, j:])
+        isa.tload(sa_mat, a_scale[:, group:])
+        isa.tload(sb_mat, b_scale.T[group:, j:])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmov(scale_left, sa_mat)
+        isa.tmov(scale_right, sb_mat)
         if k == 0:
-            pto.tmatmul_mx(acc, left, scale_left, right, scale_right)
+            isa.tmatmul_mx(acc, left, scale_left, right, scale_right)
         else:
-            pto.tmatmul_mx_acc(acc, acc, left, scale_left, right, scale_right)
-    pto.tstore(c[:, j:], acc)
+            isa.tmatmul_mx_acc(acc, acc, left, scale_left, right, scale_right)
+    isa.tstore(c[:, j:], acc)
 
 
 def quantise(x: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

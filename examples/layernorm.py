@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 ROWS, COLS, EPSILON = 16, 256, 1e-5
@@ -23,20 +24,20 @@ def layernorm(
     w = pto.tile(1, COLS, pto.f32)
     b = pto.tile(1, COLS, pto.f32)
     s = pto.tile(ROWS, 1, pto.f32, layout="DN")
-    pto.tload(t, x[i:, :])
-    pto.tload(w, weight)
-    pto.tload(b, bias)
-    pto.trowsum(s, t, work)
+    isa.tload(t, x[i:, :])
+    isa.tload(w, weight)
+    isa.tload(b, bias)
+    isa.trowsum(s, t, work)
     scale_column(s, 1.0 / x.shape[1], 0.0)
-    pto.trowexpandsub(t, t, s)
-    pto.tmul(squares, t, t)
-    pto.trowsum(s, squares, work)
+    isa.trowexpandsub(t, t, s)
+    isa.tmul(squares, t, t)
+    isa.trowsum(s, squares, work)
     scale_column(s, 1.0 / x.shape[1], EPSILON)
     root_column(s)
-    pto.trowexpanddiv(t, t, s)
-    pto.tcolexpandmul(t, t, w)
-    pto.tcolexpandadd(t, t, b)
-    pto.tstore(y[i:, :], t)
+    isa.trowexpanddiv(t, t, s)
+    isa.tcolexpandmul(t, t, w)
+    isa.tcolexpandadd(t, t, b)
+    isa.tstore(y[i:, :], t)
 
 
 @pto.kernel(profile="a5")
@@ -47,27 +48,27 @@ def rmsnorm(x: pto.Global[pto.f32], weight: pto.Global[pto.f32], y: pto.Global[p
     work = pto.tile(ROWS, COLS, pto.f32)
     w = pto.tile(1, COLS, pto.f32)
     s = pto.tile(ROWS, 1, pto.f32, layout="DN")
-    pto.tload(t, x[i:, :])
-    pto.tload(w, weight)
-    pto.tmul(squares, t, t)
-    pto.trowsum(s, squares, work)
+    isa.tload(t, x[i:, :])
+    isa.tload(w, weight)
+    isa.tmul(squares, t, t)
+    isa.trowsum(s, squares, work)
     scale_column(s, 1.0 / x.shape[1], EPSILON)
     root_column(s)
-    pto.trowexpanddiv(t, t, s)
-    pto.tcolexpandmul(t, t, w)
-    pto.tstore(y[i:, :], t)
+    isa.trowexpanddiv(t, t, s)
+    isa.tcolexpandmul(t, t, w)
+    isa.tstore(y[i:, :], t)
 
 
 def scale_column(s: pto.Tile, factor: float, plus: float) -> None:
     """s = s * factor + plus. Arithmetic wants row-major tiles: a column is a row seen otherwise."""
-    row = pto.treshape(s, to=pto.tile_type(1, ROWS, pto.f32))
-    pto.tmuls(row, row, factor)
-    pto.tadds(row, row, plus)
+    row = isa.treshape(s, to=pto.tile_type(1, ROWS, pto.f32))
+    isa.tmuls(row, row, factor)
+    isa.tadds(row, row, plus)
 
 
 def root_column(s: pto.Tile) -> None:
-    row = pto.treshape(s, to=pto.tile_type(1, ROWS, pto.f32))
-    pto.tsqrt(row, row)
+    row = isa.treshape(s, to=pto.tile_type(1, ROWS, pto.f32))
+    isa.tsqrt(row, row)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("cpu", "a2a3", "a5")
 
@@ -13,10 +14,10 @@ def add_region(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto
     src0 = pto.tile(16, 16, pto.f32)
     src1 = pto.tile(16, 16, pto.f32)
     dst = pto.tile(16, 16, pto.f32)
-    pto.tload(src0, x[0:8, 0:8])
-    pto.tload(src1, y[0:8, 0:8])
-    pto.tadd(dst, src0, src1)  # dst has the region of what is added
-    pto.tstore(z[0:8, 0:8], dst)
+    isa.tload(src0, x[0:8, 0:8])
+    isa.tload(src1, y[0:8, 0:8])
+    isa.tadd(dst, src0, src1)  # dst has the region of what is added
+    isa.tstore(z[0:8, 0:8], dst)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("cpu", "a5")
 
@@ -12,9 +13,9 @@ PROFILES = ("cpu", "a5")
 def custom_pad(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(16, 16, pto.f32, pad=-1.0)
     whole = pto.tile(16, 16, pto.f32, pad=-1.0)
-    pto.tload(t, x)  # 5 x 9 elements
-    pto.tfillpad(whole, t)  # the others become -1.0
-    pto.tstore(y, whole)
+    isa.tload(t, x)  # 5 x 9 elements
+    isa.tfillpad(whole, t)  # the others become -1.0
+    isa.tstore(y, whole)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("cpu", "a2a3", "a5")
 
@@ -11,8 +12,8 @@ PROFILES = ("cpu", "a2a3", "a5")
 @pto.kernel(profile="a5")
 def edge_tile(x: pto.Global[pto.f16], y: pto.Global[pto.f16]) -> None:
     tile = pto.tile(16, 16, pto.f16, pad="zero", valid=(5, 9))
-    pto.tload(tile, x)
-    pto.tstore(y[0:5, 0:9], tile)
+    isa.tload(tile, x)
+    isa.tstore(y[0:5, 0:9], tile)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float16]]:
@@ -28,5 +29,5 @@ def example(profile: str = "a5") -> tuple[npt.NDArray[np.float16], npt.NDArray[n
 if __name__ == "__main__":
     with pto.eager("a5"):
         t = pto.tile(16, 16, pto.f16, pad="zero")
-        pto.tload(t, np.arange(45, dtype=np.float16).reshape(5, 9))
+        isa.tload(t, np.arange(45, dtype=np.float16).reshape(5, 9))
         print(t)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a5",)
 
@@ -17,10 +18,10 @@ def there_and_back(x: pto.Global[pto.i8], y: pto.Global[pto.i8]) -> None:
     src = pto.tile(16, 32, pto.i8)
     left = pto.tile(16, 32, pto.i8, role="left")
     dst = pto.tile(16, 32, pto.i8)
-    pto.tload(src, x)
-    pto.textract(left, src, 0, 0, mode="ND2NZ")  # row by row -> box by box
-    pto.tinsert(dst, left, 0, 0, mode="NZ2ND")  # and back
-    pto.tstore(y, dst)
+    isa.tload(src, x)
+    isa.textract(left, src, 0, 0, mode="ND2NZ")  # row by row -> box by box
+    isa.tinsert(dst, left, 0, 0, mode="NZ2ND")  # and back
+    isa.tstore(y, dst)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 
@@ -19,12 +20,12 @@ def matmul_roles(a: pto.Global[pto.i8], b: pto.Global[pto.i8], c: pto.Global[pto
     left = pto.tile(16, 32, pto.i8, role="left")
     right = pto.tile(32, 32, pto.i8, role="right")
     acc = pto.tile(16, 32, pto.i32, role="acc")
-    pto.tload(a_mat, a)
-    pto.tload(b_mat, b)
-    pto.tmov(left, a_mat)
-    pto.tmov(right, b_mat)
-    pto.tmatmul(acc, left, right)
-    pto.tstore(c, acc)
+    isa.tload(a_mat, a)
+    isa.tload(b_mat, b)
+    isa.tmov(left, a_mat)
+    isa.tmov(right, b_mat)
+    isa.tmatmul(acc, left, right)
+    isa.tstore(c, acc)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

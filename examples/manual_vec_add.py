@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("cpu", "a2a3", "a5")
 
@@ -13,10 +14,10 @@ def vec_add(ga: pto.Global[pto.f32], gb: pto.Global[pto.f32], gc: pto.Global[pto
     a = pto.tile(16, 16, pto.f32)
     b = pto.tile(16, 16, pto.f32)
     c = pto.tile(16, 16, pto.f32)
-    pto.tload(a, ga)  # GM -> local tile buffer A
-    pto.tload(b, gb)  # GM -> local tile buffer B
-    pto.tadd(c, a, b)  # over c's valid region
-    pto.tstore(gc, c)  # local tile buffer C -> GM
+    isa.tload(a, ga)  # GM -> local tile buffer A
+    isa.tload(b, gb)  # GM -> local tile buffer B
+    isa.tadd(c, a, b)  # over c's valid region
+    isa.tstore(gc, c)  # local tile buffer C -> GM
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

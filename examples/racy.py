@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 
@@ -11,12 +12,12 @@ PROFILES = ("a2a3", "a5")
 @pto.kernel(profile="a5")
 def racy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(16, 64, pto.f32, address=0)
-    pto.tload(t, x)
-    # missing: pto.set_flag("MTE2", "V", 0) and pto.wait_flag("MTE2", "V", 0)
-    pto.tadds(t, t, 1.0)
-    pto.set_flag("V", "MTE3", 0)
-    pto.wait_flag("V", "MTE3", 0)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    # missing: isa.set_flag("MTE2", "V", 0) and isa.wait_flag("MTE2", "V", 0)
+    isa.tadds(t, t, 1.0)
+    isa.set_flag("V", "MTE3", 0)
+    isa.wait_flag("V", "MTE3", 0)
+    isa.tstore(y, t)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 RANKS, KEYS, DEPTH, ROWS = 4, 4, 64, 16  # keys of a rank; queries of a rank
@@ -32,12 +33,12 @@ def ring(
     for step in pto.range(0, ranks):
         at = (rank + ranks - step) % ranks * rows
         if step < ranks - 1:
-            pto.comm_tput(next_one[at : at + rows, :], own[at : at + rows, :], ping=staging)
-            pto.fence_barrier_all("gm")  # the rows are in memory before the next rank is told
-            pto.comm_tnotify(told, 1, "atomic_add")
+            isa.comm_tput(next_one[at : at + rows, :], own[at : at + rows, :], ping=staging)
+            isa.fence_barrier_all("gm")  # the rows are in memory before the next rank is told
+            isa.comm_tnotify(told, 1, "atomic_add")
         work(at)
         if step < ranks - 1:
-            pto.comm_twait(heard, step + 1, "ge")
+            isa.comm_twait(heard, step + 1, "ge")
 
 
 @pto.kernel(profile="a5")
@@ -64,17 +65,17 @@ def all_reduce(
 ) -> None:
     ring(rank, ranks, own, next_one, heard, told, 1, lambda at: None)
     acc, row = pto.tile(1, DEPTH, pto.f32), pto.tile(1, DEPTH, pto.f32)
-    pto.tload(acc, own[0:1, :])
+    isa.tload(acc, own[0:1, :])
     for i in pto.range(1, ranks):
-        pto.tload(row, own[i : i + 1, :])
-        pto.tadd(acc, acc, row)
-    pto.tstore(total, acc)
+        isa.tload(row, own[i : i + 1, :])
+        isa.tadd(acc, acc, row)
+    isa.tstore(total, acc)
 
 
 def column() -> tuple[pto.Tile, pto.Tile]:
     """A number for each row, as a column and, over the same bytes, as a row to calculate with."""
     tall = pto.tile(ROWS, 1, pto.f32, layout="DN")
-    return tall, pto.treshape(tall, to=pto.tile_type(1, ROWS, pto.f32))
+    return tall, isa.treshape(tall, to=pto.tile_type(1, ROWS, pto.f32))
 
 
 @pto.kernel(profile="a5")
@@ -93,35 +94,35 @@ def ring_attention(
     row = pto.tile(1, DEPTH, pto.f32)
     (highest, highest_row), (total, total_row) = column(), column()
     (score, score_row), (_, shrink_row) = column(), column()
-    pto.tload(queries, q)
-    pto.texpands(highest_row, float("-inf"))
-    pto.texpands(total_row, 0.0)
-    pto.texpands(out, 0.0)
+    isa.tload(queries, q)
+    isa.texpands(highest_row, float("-inf"))
+    isa.texpands(total_row, 0.0)
+    isa.texpands(out, 0.0)
 
     def attend(at: Any) -> None:
         """One key after the other: a running maximum, sum and output."""
         for key in pto.range(at, at + KEYS):
-            pto.tload(row, own[key : key + 1, :])
-            pto.tcolexpandmul(product, queries, row)
-            pto.trowsum(score, product, scratch)
-            pto.tmuls(score_row, score_row, DEPTH**-0.5)
-            pto.tmax(shrink_row, score_row, highest_row)  # the maximum from here on
-            pto.tsub(score_row, score_row, shrink_row)
-            pto.texp(score_row, score_row)
-            pto.tsub(highest_row, highest_row, shrink_row)
-            pto.texp(highest_row, highest_row)
-            pto.tmul(total_row, total_row, highest_row)
-            pto.tadd(total_row, total_row, score_row)
-            pto.trowexpandmul(out, out, highest)
-            pto.tmov(highest_row, shrink_row)
-            pto.tload(row, own[key + KEYS : key + KEYS + 1, :])
-            pto.tcolexpand(product, row)
-            pto.trowexpandmul(product, product, score)
-            pto.tadd(out, out, product)
+            isa.tload(row, own[key : key + 1, :])
+            isa.tcolexpandmul(product, queries, row)
+            isa.trowsum(score, product, scratch)
+            isa.tmuls(score_row, score_row, DEPTH**-0.5)
+            isa.tmax(shrink_row, score_row, highest_row)  # the maximum from here on
+            isa.tsub(score_row, score_row, shrink_row)
+            isa.texp(score_row, score_row)
+            isa.tsub(highest_row, highest_row, shrink_row)
+            isa.texp(highest_row, highest_row)
+            isa.tmul(total_row, total_row, highest_row)
+            isa.tadd(total_row, total_row, score_row)
+            isa.trowexpandmul(out, out, highest)
+            isa.tmov(highest_row, shrink_row)
+            isa.tload(row, own[key + KEYS : key + KEYS + 1, :])
+            isa.tcolexpand(product, row)
+            isa.trowexpandmul(product, product, score)
+            isa.tadd(out, out, product)
 
     ring(rank, ranks, own, next_one, heard, told, 2 * KEYS, attend)
-    pto.trowexpanddiv(out, out, total)
-    pto.tstore(o, out)
+    isa.trowexpanddiv(out, out, total)
+    isa.tstore(o, out)
 
 
 def go_round(

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 ROWS = 16
@@ -15,13 +16,13 @@ def softmax_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(ROWS, 128, pto.f32)  # Vec, row-major; the valid region follows the view
     m = pto.tile(ROWS, 1, pto.f32, layout="DN")
     work = pto.tile(ROWS, 128, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.trowmax(m, t, work)
-    pto.trowexpandsub(t, t, m)
-    pto.texp(t, t)
-    pto.trowsum(m, t, work)
-    pto.trowexpanddiv(t, t, m)
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.trowmax(m, t, work)
+    isa.trowexpandsub(t, t, m)
+    isa.texp(t, t)
+    isa.trowsum(m, t, work)
+    isa.trowexpanddiv(t, t, m)
+    isa.tstore(y[i:, :], t)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a5",)
 ROWS, LANES = 16, 64
@@ -13,24 +14,24 @@ ROWS, LANES = 16, 64
 def softmax_registers(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx() * ROWS
     t = pto.tile(ROWS, 2 * LANES, pto.f32)
-    pto.tload(t, x[i : i + ROWS, :])
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
+    isa.tload(t, x[i : i + ROWS, :])
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)
     with pto.vecscope():
-        every = pto.pset_b32("PAT_ALL")
+        every = isa.pset_b32("PAT_ALL")
         for row in pto.range(ROWS):
             start = row * (2 * LANES)
-            a = pto.vlds(t, start)
-            b = pto.vlds(t, start + LANES)
-            greatest = pto.vdup(pto.vcmax(pto.vmax(a, b)), every)  # lane 0 holds it; spread it
-            a = pto.vexp(a - greatest)
-            b = pto.vexp(b - greatest)
-            total = pto.vdup(pto.vcadd(a + b), every)
-            pto.vsts(a / total, t, start)
-            pto.vsts(b / total, t, start + LANES)
-    pto.set_flag("V", "MTE3", 0)
-    pto.wait_flag("V", "MTE3", 0)
-    pto.tstore(y[i : i + ROWS, :], t)
+            a = isa.vlds(t, start)
+            b = isa.vlds(t, start + LANES)
+            greatest = isa.vdup(isa.vcmax(isa.vmax(a, b)), every)  # lane 0 holds it; spread it
+            a = isa.vexp(a - greatest)
+            b = isa.vexp(b - greatest)
+            total = isa.vdup(isa.vcadd(a + b), every)
+            isa.vsts(a / total, t, start)
+            isa.vsts(b / total, t, start + LANES)
+    isa.set_flag("V", "MTE3", 0)
+    isa.wait_flag("V", "MTE3", 0)
+    isa.tstore(y[i : i + ROWS, :], t)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

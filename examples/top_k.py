@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 WIDTH = 512
@@ -18,17 +19,17 @@ def top_k(
     places = pto.tile(1, WIDTH, pto.i32)
     records = pto.tile(1, 2 * WIDTH, pto.f32)  # (value, column) pairs
     merged = pto.tile(1, 2 * WIDTH, pto.f32)
-    pto.tload(t, x[row, :])
-    pto.tci(places, 0)
-    pto.tsort32(records, t, places)  # 16 runs of 32
-    pto.tmrgsort(merged, records, blockLen=64)  # 4 runs of 128
-    pto.tmrgsort(records, merged, blockLen=256)  # one run of 512
+    isa.tload(t, x[row, :])
+    isa.tci(places, 0)
+    isa.tsort32(records, t, places)  # 16 runs of 32
+    isa.tmrgsort(merged, records, blockLen=64)  # 4 runs of 128
+    isa.tmrgsort(records, merged, blockLen=256)  # one run of 512
     best = pto.tile(1, WIDTH, pto.f32)
     where = pto.tile(1, WIDTH, pto.i32)
-    pto.tgather(best, records, maskPattern="P0101", axis="row")
-    pto.tgather(where, records, maskPattern="P1010", axis="row")
-    pto.tstore(values[row, 0:k], best[0:1, 0:k])
-    pto.tstore(columns[row, 0:k], where[0:1, 0:k])
+    isa.tgather(best, records, maskPattern="P0101", axis="row")
+    isa.tgather(where, records, maskPattern="P1010", axis="row")
+    isa.tstore(values[row, 0:k], best[0:1, 0:k])
+    isa.tstore(columns[row, 0:k], where[0:1, 0:k])
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto import isa
 
 PROFILES = ("a2a3", "a5")
 WIDTH = 256
@@ -14,10 +15,10 @@ def vector_add(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto
     start = pto.block_idx() * WIDTH
     a = pto.tile(1, WIDTH, pto.f32)
     b = pto.tile(1, WIDTH, pto.f32)
-    pto.tload(a, x[start : start + WIDTH])
-    pto.tload(b, y[start : start + WIDTH])
-    pto.tadd(a, a, b)
-    pto.tstore(z[start : start + WIDTH], a)
+    isa.tload(a, x[start : start + WIDTH])
+    isa.tload(b, y[start : start + WIDTH])
+    isa.tadd(a, a, b)
+    isa.tstore(z[start : start + WIDTH], a)
 
 
 def example(profile: str = "a5") -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:

@@ -1,7 +1,7 @@
 """A complete PTO machine in Python: read, check, run and watch tile-accelerator programs.
 
-Names are loaded when they are first used, so `import pto` costs nothing: those of `lang/names.py`,
-every instruction of the ISA as a function (`pto.tadd`, `pto.vlds`), every element type (`pto.f32`).
+Names are loaded when they are first used, so `import pto` costs nothing: those of `lang/names.py`
+and every element type (`pto.f32`). Instructions are functions of `pto.isa`: `isa.tadd`, `isa.vlds`.
 `__init__.pyi` declares them for editors; `python -m pto.lang.stubs` writes it.
 """
 
@@ -9,8 +9,10 @@ from __future__ import annotations as _annotations
 
 import sys as _sys
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
+from pto import isa as _isa
 from pto.lang import names as _names
 
 __version__ = "0.1.0"
@@ -28,16 +30,25 @@ def __getattr__(name: str) -> _Any:
 
 
 def _generated(name: str) -> _Any:
-    """An element type or an instruction."""
-    for home in ("pto.lang.values.elements", "pto.lang.call.instructions"):
-        listed = _import_module(home)
-        if name in dir(listed):
-            return getattr(listed, name)
+    """An element type."""
+    elements = _import_module("pto.lang.values.elements")
+    if name in dir(elements):
+        return getattr(elements, name)
     from pto.core.errors import nearest
 
-    advice = nearest(name, __dir__()) or "`pto isa` lists the instructions"
-    told = f"module 'pto' has no attribute {name!r}; {advice}"
+    advice = nearest(name, __dir__())
+    if name in dir(_instructions()):
+        advice = f"write `from pto import isa` and `isa.{name}`: instructions are in pto.isa"
+    told = f"module 'pto' has no attribute {name!r}"
+    told += f"; {advice}" if advice else ""
     raise AttributeError(told, name=name, obj=_sys.modules[__name__])
+
+
+def _instructions() -> _ModuleType:
+    return _import_module("pto.lang.call.instructions")
+
+
+_isa.provide(_instructions)
 
 
 def __dir__() -> list[str]:

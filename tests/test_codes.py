@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cli.main import main
 from pto.cluster.on import connect
 from pto.cluster.worker import Hello, named
@@ -264,8 +265,8 @@ def test_tiles_that_find_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
 @pto.kernel(profile="a5")
 def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tstore(y, t)
 
 
 def test_a_launch_that_writes_what_another_reads() -> None:

@@ -70,6 +70,7 @@ def execute(text: str) -> None:
     names: dict[str, Any] = {
         "np": np,
         "pto": pto,
+        "isa": pto.isa,
         "x": np.ones((16, 128), np.float32),
         "y": np.zeros((16, 128), np.float32),
         "EVENT_IDS": EventIdArray(2),

@@ -125,7 +125,7 @@ def test_no_operation_is_told_by_a_part_of_its_name_or_its_family_title():
         ('call("tadd", a, b)', 1),
         ('emit(f"pto.pset_b{bits}")', 1),
         ('if row.mnemonic in ("tadd", "tsub"): pass', 2),
-        ('raise fail("PTO-X", "write pto.tadd(dst, a, b)")', 0),
+        ('raise fail("PTO-X", "write isa.tadd(dst, a, b)")', 0),
         ('"""scf.for"""', 0),
         ('x.select("select")', 0),
     ],

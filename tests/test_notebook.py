@@ -61,10 +61,10 @@ def test_every_cell_runs_and_shows_what_it_should():
     assert len(shown) == len(SHOWN)
     for text, wanted in zip(shown, SHOWN, strict=True):
         assert wanted in text
-    assert "pto.tadds(t, t, 1.0)" in shown[5]  # the line of a cell, above its caret
+    assert "isa.tadds(t, t, 1.0)" in shown[5]  # the line of a cell, above its caret
     assert "^^^^" in shown[5]
     assert "help: " in shown[5]
-    assert "pto.tmuls(t, t, 2.0)" in shown[7]
+    assert "isa.tmuls(t, t, 2.0)" in shown[7]
 
 
 def test_it_teaches_with_assertions():

@@ -31,30 +31,31 @@ def alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
 SUITE = """
 import numpy as np
 import pto
+from pto import isa
 
 @pto.kernel
 def add_one(x: pto.Global[pto.f32], y: pto.Global[pto.f32], much: float = 1.0) -> None:
     i = pto.block_idx() * 8
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.tadds(t, t, much)
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.tadds(t, t, much)
+    isa.tstore(y[i:, :], t)
 
 @pto.kernel
 def racy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(16, 64, pto.f32, address=0)
-    pto.tload(t, x)
-    pto.tadds(t, t, 1.0)
-    pto.set_flag("V", "MTE3", 0)
-    pto.wait_flag("V", "MTE3", 0)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tadds(t, t, 1.0)
+    isa.set_flag("V", "MTE3", 0)
+    isa.wait_flag("V", "MTE3", 0)
+    isa.tstore(y, t)
 
 @pto.kernel
 def wide(x: pto.Global[pto.bf16]) -> None:
     t = pto.tile(16, 64, pto.bf16)
-    pto.tload(t, x)
-    pto.tadds(t, t, 1.0)
-    pto.tstore(x, t)
+    isa.tload(t, x)
+    isa.tadds(t, t, 1.0)
+    isa.tstore(x, t)
 
 X = np.arange(16 * 64, dtype=np.float32).reshape(16, 64)
 """
@@ -120,7 +121,7 @@ def test_wrong(pto_run):
             ">*pto_run(add_one*",
             "*y?13, 7? is 840, wanted -5*1 of 1,024 elements of y differ*",
             f"*kernels.py:{line}:5*",
-            "*pto.tadds(t, t, much)*",
+            "*isa.tadds(t, t, much)*",
             "*^^^^^^^*",
             "*t?5, 7? was last written by tadds on block 1*",
         ]

@@ -32,7 +32,7 @@ _HEAD = """\
 # Python interface
 
 Every name of `import pto` except instructions and element types. An instruction is a function of
-its own name: `pto.tadd(dst, a, b)`; the [instruction reference](isa/README.md) lists them.
+its own name: `isa.tadd(dst, a, b)`; the [instruction reference](isa/README.md) lists them.
 """
 
 

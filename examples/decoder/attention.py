@@ -9,6 +9,7 @@ has the same without pages, groups and mask). On a2a3 the queues go through glob
 from typing import Any, Literal
 
 import pto
+from pto import isa
 
 ROWS, PAGE = 32, 64  # queries of a tile; keys of a page
 HALF = ROWS // 2
@@ -46,9 +47,9 @@ def scores_and_values(
 ) -> None:
     """The cube: scores = q k', then weights x v, page by page."""
     depth, head, group = q.shape[2], pto.block_idx(1), o.shape[2]
-    to_cube = pto.reserve_buffer("to_cube", SLOTS * slot(depth), "mat", True)
-    to_vector = pto.import_reserved_buffer("to_vector", "running_softmax")
-    pto.aic_initialize_pipe(
+    to_cube = isa.reserve_buffer("to_cube", SLOTS * slot(depth), "mat", True)
+    to_vector = isa.import_reserved_buffer("to_vector", "running_softmax")
+    isa.aic_initialize_pipe(
         BOTH_WAYS,
         slot(depth),
         gm_slot_buffer=room_of_block(room, depth) if through_gm else None,
@@ -57,16 +58,16 @@ def scores_and_values(
     )
     first = pto.block_idx(0) * ROWS
     queries = pto.tile(ROWS, depth, pto.bf16, role="mat")
-    pto.tload(queries, q[head, first : first + ROWS, :])
+    isa.tload(queries, q[head, first : first + ROWS, :])
     for page in pto.range(pages_seen(start, last, group)):
-        place = pto.load_scalar(table, page)
+        place = isa.load_scalar(table, page)
         keys = pto.load(key_pages[place, head, :, :], depth, PAGE, role="mat")
         values = pto.load(value_pages[place, head, :, :], PAGE, depth, role="mat")
-        pto.tpush_to_aiv(pto.dot(queries, keys), UPPER_LOWER)
-        weights = pto.tpop_from_aiv(UPPER_LOWER, to=pto.tile_type(ROWS, PAGE, pto.bf16, role="mat"))
+        isa.tpush_to_aiv(pto.dot(queries, keys), UPPER_LOWER)
+        weights = isa.tpop_from_aiv(UPPER_LOWER, to=pto.tile_type(ROWS, PAGE, pto.bf16, role="mat"))
         part = pto.dot(weights, values)
-        pto.tfree_from_aiv(UPPER_LOWER)
-        pto.tpush_to_aiv(part, UPPER_LOWER)
+        isa.tfree_from_aiv(UPPER_LOWER)
+        isa.tpush_to_aiv(part, UPPER_LOWER)
 
 
 def pages_seen(start: Number, last: Number, group: int) -> Any:
@@ -78,7 +79,7 @@ def pages_seen(start: Number, last: Number, group: int) -> Any:
 def room_of_block(room: Room, depth: int) -> pto.Pointer:
     """Where the queues of this block lie in global memory."""
     number = pto.block_idx(0) * pto.block_num(1) + pto.block_idx(1)
-    return pto.addptr(room, number * (2 * SLOTS * slot(depth) // 4))
+    return isa.addptr(room, number * (2 * SLOTS * slot(depth) // 4))
 
 
 def running_softmax(
@@ -96,9 +97,9 @@ def running_softmax(
     """The vector side: weights = exp(scores - maximum) of keys that may be seen, and the output
     so far, rescaled."""
     depth, head, group = q.shape[2], pto.block_idx(1), o.shape[2]
-    to_vector = pto.reserve_buffer("to_vector", SLOTS * slot(depth), "vec", True)
-    to_cube = pto.import_reserved_buffer("to_cube", "attention")
-    pto.aiv_initialize_pipe(
+    to_vector = isa.reserve_buffer("to_vector", SLOTS * slot(depth), "vec", True)
+    to_cube = isa.import_reserved_buffer("to_cube", "attention")
+    isa.aiv_initialize_pipe(
         BOTH_WAYS,
         slot(depth),
         gm_slot_buffer=room_of_block(room, depth) if through_gm else None,
@@ -107,52 +108,52 @@ def running_softmax(
     )
     own = (pto.block_idx(0) * 2 + pto.subblock_idx()) * HALF
     seen, seen_row = column()  # the last key that each row may look at
-    pto.tload(seen_row, positions[own : own + HALF])
+    isa.tload(seen_row, positions[own : own + HALF])
     (highest, highest_row), (total, total_row) = column(), column()
     (now, now_row), (shrink, shrink_row) = column(), column()
     out = pto.tile(HALF, depth, pto.f32)
-    pto.texpands(highest_row, float("-inf"))
-    pto.texpands(total_row, 0.0)
-    pto.texpands(out, 0.0)
+    isa.texpands(highest_row, float("-inf"))
+    isa.texpands(total_row, 0.0)
+    isa.texpands(out, 0.0)
     for page in pto.range(pages_seen(start, last, group)):
-        scores = pto.tpop_from_aic(UPPER_LOWER, to=pto.tile_type(HALF, PAGE, pto.f32))
+        scores = isa.tpop_from_aic(UPPER_LOWER, to=pto.tile_type(HALF, PAGE, pto.f32))
         weights = scores * depth**-0.5
-        pto.tfree_from_aic(UPPER_LOWER)
+        isa.tfree_from_aic(UPPER_LOWER)
         key = pto.arange(page * PAGE, page * PAGE + PAGE, dtype=pto.f32)
         weights = pto.where(seen - key < 0.0, float("-inf"), weights)
-        pto.trowmax(now, weights)
-        pto.tmax(now_row, now_row, highest_row)
-        pto.tsub(shrink_row, highest_row, now_row)
-        pto.texp(shrink_row, shrink_row)
-        pto.tmov(highest_row, now_row)
+        isa.trowmax(now, weights)
+        isa.tmax(now_row, now_row, highest_row)
+        isa.tsub(shrink_row, highest_row, now_row)
+        isa.texp(shrink_row, shrink_row)
+        isa.tmov(highest_row, now_row)
         weights = pto.exp(weights - highest)
-        pto.trowsum(now, weights)
-        pto.tmul(total_row, total_row, shrink_row)
-        pto.tadd(total_row, total_row, now_row)
+        isa.trowsum(now, weights)
+        isa.tmul(total_row, total_row, shrink_row)
+        isa.tadd(total_row, total_row, now_row)
         send(weights, through_gm)
-        part = pto.tpop_from_aic(UPPER_LOWER, to=pto.tile_type(HALF, depth, pto.f32))
-        pto.trowexpandmul(out, out, shrink)
-        pto.tadd(out, out, part)
-        pto.tfree_from_aic(UPPER_LOWER)
+        part = isa.tpop_from_aic(UPPER_LOWER, to=pto.tile_type(HALF, depth, pto.f32))
+        isa.trowexpandmul(out, out, shrink)
+        isa.tadd(out, out, part)
+        isa.tfree_from_aic(UPPER_LOWER)
     tokens = own // group
-    pto.tstore(o[tokens : tokens + HALF // group, head, :, :], (out / total).to(pto.bf16))
+    isa.tstore(o[tokens : tokens + HALF // group, head, :, :], (out / total).to(pto.bf16))
 
 
 def column() -> tuple[pto.Tile, pto.Tile]:
     """A number for each row, as a column and, over the same bytes, as a row to calculate with."""
     tall = pto.tile(HALF, 1, pto.f32, layout="DN")
-    return tall, pto.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
+    return tall, isa.treshape(tall, to=pto.tile_type(1, HALF, pto.f32))
 
 
 def send(weights: pto.Tile, through_gm: bool) -> None:
     """Round to bf16 and push; a queue in L1 holds boxes as the cube reads them."""
     rounded = weights.to(pto.bf16)
     if through_gm:
-        pto.tpush_to_aic(rounded, UPPER_LOWER)
+        isa.tpush_to_aic(rounded, UPPER_LOWER)
     else:
         boxed = pto.tile(HALF, PAGE, pto.bf16, layout="NZ")
-        pto.tmov(boxed, rounded)
-        pto.tpush_to_aic(boxed, UPPER_LOWER)
+        isa.tmov(boxed, rounded)
+        isa.tpush_to_aic(boxed, UPPER_LOWER)
 
 
 attention = pto.pair(scores_and_values, running_softmax, profile="a5", name="attention")

@@ -7,6 +7,7 @@ number of them; other sizes are part of the program.
 from typing import Literal
 
 import pto
+from pto import isa
 
 T = Literal["t"]
 ROWS, WIDE = 16, 8192  # rows of a tile; elements of a tile of whole rows
@@ -71,7 +72,7 @@ def append(
     size, depth = key_pages.shape[3], key_pages.shape[2]
     first = pto.max(page * size, start)
     count = pto.min(page * size + size, start + keys.shape[0]) - first
-    place = pto.load_scalar(table, page)
+    place = isa.load_scalar(table, page)
     at = first - page * size
     k = pto.load(keys[first - start : first - start + count, head, :], size, depth)
     v = pto.load(values[first - start : first - start + count, head, :], size, depth)

@@ -1,6 +1,7 @@
 """Rows of a table by their numbers, and rows added to a table at their numbers; 16 at a time."""
 
 import pto
+from pto import isa
 
 
 @pto.kernel
@@ -11,7 +12,7 @@ def gather(
 ) -> None:
     i = pto.block_idx() * 16
     for r in pto.range(i, pto.min(i + 16, y.shape[0])):
-        number = pto.load_scalar(numbers, r)
+        number = isa.load_scalar(numbers, r)
         pto.store(y[r, :], pto.load(table[number, :], 1, 512))
 
 
@@ -23,5 +24,5 @@ def scatter_add(
 ) -> None:
     i = pto.block_idx() * 16
     for r in pto.range(i, pto.min(i + 16, x.shape[0])):
-        number = pto.load_scalar(numbers, r)
+        number = isa.load_scalar(numbers, r)
         pto.store(table[number, :], pto.load(x[r, :], 1, 512), atomic="add")

@@ -6,6 +6,7 @@ filters' part. They are multiplied in three pieces of 48.
 
 import pto
 from examples.timing.gemm import Panels, all_free, in_turn, multiply, store
+from pto import isa
 
 C0, TAPS = 16, 9
 BASE_M, BASE_K, BASE_N = 128, 48, 256
@@ -39,9 +40,9 @@ def conv2d(
     acc = pto.tile(BASE_M, BASE_N, pto.f32, role="acc", address=0)
 
     def take_filters(into: pto.Tile, turn: int, inside: int) -> None:
-        pto.textract(into, boxes[turn], inside * BASE_K, 0)
+        isa.textract(into, boxes[turn], inside * BASE_K, 0)
 
-    all_free(pto.set_flag)
+    all_free(isa.set_flag)
     for first in range(0, height * width, BASE_M):  # outputs of the image
         top, bottom = first // width - 1, (first + BASE_M - 1) // width + 1
         begin, end = max(0, top), min(height, bottom + 1)
@@ -59,7 +60,7 @@ def conv2d(
             pads: tuple[int, int] = (begin - top, bottom + 1 - end),
             first: int = first,
         ) -> None:
-            pto.timg2col(
+            isa.timg2col(
                 into,
                 maps[turn],
                 1,
@@ -93,4 +94,4 @@ def conv2d(
                     multiply(acc, pairs, panels, piece, group)
             row = image * (height * width) + first
             store(y[row : row + BASE_M, column : column + BASE_N], acc)
-    all_free(pto.wait_flag)
+    all_free(isa.wait_flag)

@@ -1,6 +1,7 @@
 """Loads and nothing else: how fast cores read global memory, by the shape of what they read."""
 
 import pto
+from pto import isa
 
 PAST = 4  # what a load says to the L2 cache, that it keep nothing of it
 
@@ -31,7 +32,7 @@ def data_copy(
                 for j in pto.range(0, width, cols * len(tiles)):
                     for n, tile in enumerate(tiles):
                         at = left + j + n * cols
-                        pto.tload(tile, x[first + i : first + i + rows, at : at + cols])
+                        isa.tload(tile, x[first + i : first + i + rows, at : at + cols])
     _end()
 
 
@@ -47,17 +48,17 @@ def read_together(x: pto.Global[pto.f16], rows: int, cols: int, role: str, apart
     for i in pto.range(0, height, rows):
         top = (i + pto.block_idx() * rows) % height if apart else i
         for j in pto.range(0, width, cols):
-            start = pto.addptr(x, top * width + j)
+            start = isa.addptr(x, top * width + j)
             if role == "mat":
-                pto.mte_gm_l1_frac(
+                isa.mte_gm_l1_frac(
                     *(start, tile, rows, cols, width * 2, 1, 1, rows, 0, PAST, False), mode="nd2nz"
                 )
             else:
-                pto.mte_gm_ub(start, tile, PAST, cols * 2, rows, width * 2, cols * 2)
+                isa.mte_gm_ub(start, tile, PAST, cols * 2, rows, width * 2, cols * 2)
     _end()
 
 
 def _end() -> None:
     """The program orders its pipes itself: nothing reads the tiles."""
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pto
 from examples.timing.gemm import in_turn
+from pto import isa
 
 ROWS = DEPTH = PART = 128  # rows of a block, elements of a row, keys of one product
 TILE, PARTS = 256, 2  # keys of a tile
@@ -55,11 +56,11 @@ class Tiles(NamedTuple):
 
     def await_free(self, pipe: str, semaphore: int, tile: Any, n: int) -> None:
         if self.number > RING and n % SOME == 0 and tile >= RING:
-            pto.sync_wait(pipe, event_id=semaphore)
+            isa.sync_wait(pipe, event_id=semaphore)
 
     def free(self, pipe: str, semaphore: int, tile: Any, n: int) -> None:
         if self.number > RING and n % SOME == SOME - 1 and tile < self.number - RING:
-            pto.sync_set(pipe, event_id=semaphore, ffts_mode=2)
+            isa.sync_set(pipe, event_id=semaphore, ffts_mode=2)
 
 
 def products(
@@ -82,53 +83,53 @@ def products(
     p_mats = in_turn(ROWS, PART, pto.f16, "mat", None, 5 * nbytes)
     lefts, rights = (in_turn(ROWS, DEPTH, pto.f16, role) for role in ("left", "right"))
     accs = in_turn(ROWS, PART, pto.f32, "acc")
-    pto.tload(queries, q[pto.block_idx() * ROWS : (pto.block_idx() + 1) * ROWS, :])
+    isa.tload(queries, q[pto.block_idx() * ROWS : (pto.block_idx() + 1) * ROWS, :])
 
     def multiply(into: int, a: pto.Tile, b: pto.Tile, turn: int, first: bool, last: bool) -> None:
         """One product; the cube and its store agree by a unit flag when the sum is `last`."""
         acc, phase = accs[into], "final" if last else "partial"
-        pto.set_flag("MTE2", "MTE1", 0)
-        pto.wait_flag("MTE2", "MTE1", 0)
-        pto.wait_flag("M", "MTE1", turn)
-        pto.textract(lefts[turn], a, 0, 0)
-        pto.textract(rights[turn], b, 0, 0)
-        pto.set_flag("MTE1", "M", turn)
-        pto.wait_flag("MTE1", "M", turn)
+        isa.set_flag("MTE2", "MTE1", 0)
+        isa.wait_flag("MTE2", "MTE1", 0)
+        isa.wait_flag("M", "MTE1", turn)
+        isa.textract(lefts[turn], a, 0, 0)
+        isa.textract(rights[turn], b, 0, 0)
+        isa.set_flag("MTE1", "M", turn)
+        isa.wait_flag("MTE1", "M", turn)
         if first:
-            pto.tmatmul(acc, lefts[turn], rights[turn], accPhase=phase)
+            isa.tmatmul(acc, lefts[turn], rights[turn], accPhase=phase)
         else:
-            pto.tmatmul_acc(acc, acc, lefts[turn], rights[turn], accPhase=phase)
-        pto.set_flag("M", "MTE1", turn)
+            isa.tmatmul_acc(acc, acc, lefts[turn], rights[turn], accPhase=phase)
+        isa.set_flag("M", "MTE1", turn)
 
     def score(tile: Any, n: int, part: int) -> None:
         if part == 0:
             tiles.await_free("FIX", SCORES[1], tile, n)
-        pto.wait_flag("MTE1", "MTE2", part)
+        isa.wait_flag("MTE1", "MTE2", part)
         first = tile * TILE + part * PART
-        pto.tload(k_mats[part], keys[:, first : first + PART])
+        isa.tload(k_mats[part], keys[:, first : first + PART])
         multiply(0, queries, k_mats[part], part, True, True)
-        pto.set_flag("MTE1", "MTE2", part)
+        isa.set_flag("MTE1", "MTE2", part)
         row = rings.first(tile, PARTS) + part * ROWS
-        pto.tstore(scores[row : row + ROWS, :], accs[0], stPhase="final")
+        isa.tstore(scores[row : row + ROWS, :], accs[0], stPhase="final")
         if part == PARTS - 1:
-            pto.sync_set("FIX", event_id=SCORES[0], ffts_mode=2)
+            isa.sync_set("FIX", event_id=SCORES[0], ffts_mode=2)
 
     def result(tile: Any, n: int, part: int) -> None:
         if part == 0:
-            pto.sync_wait("MTE2", event_id=WEIGHTS[0])
-        pto.wait_flag("MTE1", "MTE2", PARTS + part)
+            isa.sync_wait("MTE2", event_id=WEIGHTS[0])
+        isa.wait_flag("MTE1", "MTE2", PARTS + part)
         first, row = tile * TILE + part * PART, rings.first(tile, PARTS) + part * ROWS
-        pto.tload(v_mats[part], v[first : first + PART, :])
-        pto.tload(p_mats[part], weights[row : row + ROWS, :])
+        isa.tload(v_mats[part], v[first : first + PART, :])
+        isa.tload(p_mats[part], weights[row : row + ROWS, :])
         if part == PARTS - 1:
             tiles.free("MTE2", WEIGHTS[1], tile, n)
         multiply(1, p_mats[part], v_mats[part], part, part == 0, part == PARTS - 1)
-        pto.set_flag("MTE1", "MTE2", PARTS + part)
+        isa.set_flag("MTE1", "MTE2", PARTS + part)
         if part == PARTS - 1:
             tiles.await_free("FIX", RESULTS[1], tile, n)
             row = rings.first(tile, 1)
-            pto.tstore(results[row : row + ROWS, :], accs[1], stPhase="final")
-            pto.sync_set("FIX", event_id=RESULTS[0], ffts_mode=2)
+            isa.tstore(results[row : row + ROWS, :], accs[1], stPhase="final")
+            isa.sync_set("FIX", event_id=RESULTS[0], ffts_mode=2)
 
     def both(tile: Any, n: int) -> None:
         for part in range(PARTS):
@@ -139,12 +140,12 @@ def products(
         for part in range(PARTS):
             result(tile, n, part)
 
-    _free(pto.set_flag)
+    _free(isa.set_flag)
     for tile in range(AHEAD):
         for part in range(PARTS):
             score(tile, tile, part)
     tiles.each(both, last)
-    _free(pto.wait_flag)
+    _free(isa.wait_flag)
 
 
 def _free(say: Callable[[str, str, int], Any]) -> None:
@@ -164,7 +165,7 @@ class Column(NamedTuple):
 
 def column(at: int, rows: int) -> Column:
     tall = pto.tile(rows, 1, pto.f32, layout="DN", address=at)
-    return Column(tall, pto.treshape(tall, to=pto.tile_type(1, rows, pto.f32)))
+    return Column(tall, isa.treshape(tall, to=pto.tile_type(1, rows, pto.f32)))
 
 
 def weigh(
@@ -175,35 +176,35 @@ def weigh(
     highest, total, local = sofar
     scale = DEPTH**-0.5
     if first:
-        pto.trowmax(highest.tall, x, scratch)
-        pto.barrier("V")
-        pto.trowexpandsub(x, x, highest.tall)
+        isa.trowmax(highest.tall, x, scratch)
+        isa.barrier("V")
+        isa.trowexpandsub(x, x, highest.tall)
     else:
-        pto.trowmax(now.tall, x, scratch)
-        pto.barrier("V")
-        pto.tmax(now.flat, now.flat, highest.flat)
-        pto.barrier("V")
-        pto.tsub(shrink.flat, highest.flat, now.flat)
-        pto.barrier("V")
-        pto.tmuls(highest.flat, now.flat, 1.0)
-        pto.barrier("V")
-        pto.trowexpandsub(x, x, now.tall)
-        pto.tmuls(shrink.flat, shrink.flat, scale)
-    pto.barrier("V")
-    pto.tmuls(x, x, scale)
+        isa.trowmax(now.tall, x, scratch)
+        isa.barrier("V")
+        isa.tmax(now.flat, now.flat, highest.flat)
+        isa.barrier("V")
+        isa.tsub(shrink.flat, highest.flat, now.flat)
+        isa.barrier("V")
+        isa.tmuls(highest.flat, now.flat, 1.0)
+        isa.barrier("V")
+        isa.trowexpandsub(x, x, now.tall)
+        isa.tmuls(shrink.flat, shrink.flat, scale)
+    isa.barrier("V")
+    isa.tmuls(x, x, scale)
     if not first:
-        pto.texp(shrink.flat, shrink.flat)
-    pto.barrier("V")
-    pto.texp(x, x)
-    pto.barrier("V")
-    pto.tcvt(out, x)
+        isa.texp(shrink.flat, shrink.flat)
+    isa.barrier("V")
+    isa.texp(x, x)
+    isa.barrier("V")
+    isa.tcvt(out, x)
     if first:
-        pto.trowsum(total.tall, x, scratch)
+        isa.trowsum(total.tall, x, scratch)
         return
-    pto.tmul(total.flat, shrink.flat, total.flat)
-    pto.trowsum(local.tall, x, scratch)
-    pto.barrier("V")
-    pto.tadd(total.flat, total.flat, local.flat)
+    isa.tmul(total.flat, shrink.flat, total.flat)
+    isa.trowsum(local.tall, x, scratch)
+    isa.barrier("V")
+    isa.tadd(total.flat, total.flat, local.flat)
 
 
 def softmax(
@@ -230,69 +231,69 @@ def softmax(
     def weights_of(tile: Any, n: int, turn: int, rows: int, *, first: bool) -> None:
         x = pto.tile(SLICE, TILE, pto.f32, address=big + turn * big)
         half = pto.tile(SLICE, TILE, pto.f16, address=halves + turn * big // 2)
-        pto.wait_flag("V", "MTE2", turn)
+        isa.wait_flag("V", "MTE2", turn)
         if rows == 0:
-            pto.sync_wait("MTE2", event_id=SCORES[0])
+            isa.sync_wait("MTE2", event_id=SCORES[0])
         row = rings.first(tile, PARTS) + mine + rows * SLICE
         for part in range(PARTS):
             at = row + part * ROWS
-            pto.tload(x[:, part * PART : (part + 1) * PART], scores[at : at + SLICE, :])
+            isa.tload(x[:, part * PART : (part + 1) * PART], scores[at : at + SLICE, :])
         if rows == 1:
             tiles.free("MTE2", SCORES[1], tile, n)
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE3", "V", turn)
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE3", "V", turn)
         now, highest, local, total = numbers[rows]
         shrink = column(factors + (n * HALF + rows * SLICE) * 4, SLICE)
         weigh(x, half, now, shrink, (highest, total, local), scratch, first=first)
-        pto.set_flag("V", "MTE2", turn)
-        pto.set_flag("V", "MTE3", 0)
-        pto.wait_flag("V", "MTE3", 0)
+        isa.set_flag("V", "MTE2", turn)
+        isa.set_flag("V", "MTE3", 0)
+        isa.wait_flag("V", "MTE3", 0)
         if rows == 0:
             tiles.await_free("MTE3", WEIGHTS[1], tile, n)
         for part in range(PARTS):
             at = row + part * ROWS
-            pto.tstore(weights[at : at + SLICE, :], half[:, part * PART : (part + 1) * PART])
+            isa.tstore(weights[at : at + SLICE, :], half[:, part * PART : (part + 1) * PART])
         if rows == 1:
-            pto.sync_set("MTE3", event_id=WEIGHTS[0], ffts_mode=2)
-        pto.set_flag("MTE3", "V", turn)
+            isa.sync_set("MTE3", event_id=WEIGHTS[0], ffts_mode=2)
+        isa.set_flag("MTE3", "V", turn)
 
     def add(tile: Any, n: int) -> None:
         turn, first = n % 2, isinstance(tile, int) and tile == 0
         part = out if first else pto.tile(HALF, DEPTH, pto.f32, address=big + turn * big)
-        pto.wait_flag("V", "MTE2", turn)
-        pto.sync_wait("MTE2", event_id=RESULTS[0])
+        isa.wait_flag("V", "MTE2", turn)
+        isa.sync_wait("MTE2", event_id=RESULTS[0])
         row = rings.first(tile, 1) + mine
-        pto.tload(part, results[row : row + HALF, :])
+        isa.tload(part, results[row : row + HALF, :])
         tiles.free("MTE2", RESULTS[1], tile, n)
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
         if not first:
             factor = pto.tile(HALF, 1, pto.f32, layout="DN", address=factors + n * HALF * 4)
-            pto.trowexpandmul(out, out, factor)
-            pto.barrier("V")
-            pto.tadd(out, out, part)
-        pto.set_flag("V", "MTE2", turn)
+            isa.trowexpandmul(out, out, factor)
+            isa.barrier("V")
+            isa.tadd(out, out, part)
+        isa.set_flag("V", "MTE2", turn)
 
     def both(tile: Any, n: int) -> None:
         for rows in (0, 1):
             weights_of(tile + AHEAD, (n + AHEAD) % RING, (n + rows) % 2, rows, first=False)
         add(tile, n)
 
-    _turns(pto.set_flag)
+    _turns(isa.set_flag)
     for tile in range(AHEAD):
         for rows in (0, 1):
             weights_of(tile, tile, rows, rows, first=tile == 0)
     tiles.each(both, add)
-    _turns(pto.wait_flag)
+    _turns(isa.wait_flag)
     for rows in (0, 1):
         some = out[rows * SLICE : (rows + 1) * SLICE, :]
-        pto.barrier("V")
-        pto.trowexpanddiv(some, some, numbers[rows][3].tall)
-    pto.set_flag("V", "MTE3", 0)
-    pto.wait_flag("V", "MTE3", 0)
+        isa.barrier("V")
+        isa.trowexpanddiv(some, some, numbers[rows][3].tall)
+    isa.set_flag("V", "MTE3", 0)
+    isa.wait_flag("V", "MTE3", 0)
     first = pto.block_idx() * ROWS + mine
-    pto.tstore(o[first : first + HALF, :], out)
+    isa.tstore(o[first : first + HALF, :], out)
 
 
 def _turns(say: Callable[[str, str, int], Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pto
+from pto import isa
 
 
 class Tiling(NamedTuple):
@@ -40,20 +41,20 @@ class Panels(NamedTuple):
     def load(self, number: int, window: Any, also: Callable[[], None] | None = None) -> None:
         turn = number % 2
         if self.waits:
-            pto.wait_flag("MTE1", "MTE2", self.free + turn)
-        pto.tload(self.buffers[turn], window)
+            isa.wait_flag("MTE1", "MTE2", self.free + turn)
+        isa.tload(self.buffers[turn], window)
         if also is not None:
             also()
-        pto.set_flag("MTE2", "MTE1", self.full + turn)
+        isa.set_flag("MTE2", "MTE1", self.full + turn)
 
     def extract(self, into: pto.Tile, piece: int) -> None:
         panel, inside = divmod(piece, self.step)
         turn = panel % 2
         if inside == 0:
-            pto.wait_flag("MTE2", "MTE1", self.full + turn)
+            isa.wait_flag("MTE2", "MTE1", self.full + turn)
         self.take(into, turn, inside)
         if inside == self.step - 1 and self.tells:
-            pto.set_flag("MTE1", "MTE2", self.free + turn)
+            isa.set_flag("MTE1", "MTE2", self.free + turn)
 
 
 def in_turn(
@@ -79,15 +80,15 @@ def multiply(
     panels: list[Any],
     piece: int,
     at: Any,
-    products: tuple[Any, Any] = (pto.tmatmul, pto.tmatmul_acc),
+    products: tuple[Any, Any] = (isa.tmatmul, isa.tmatmul_acc),
 ) -> None:
     """One piece of k: to L0, then multiplied; `at` is where its panels began."""
     turn, (first, more) = piece % 2, products
-    pto.wait_flag("M", "MTE1", turn)
+    isa.wait_flag("M", "MTE1", turn)
     for panel, tile in zip(panels, operands[turn], strict=True):
         panel.extract(tile, piece)
-    pto.set_flag("MTE1", "M", turn)
-    pto.wait_flag("MTE1", "M", turn)
+    isa.set_flag("MTE1", "M", turn)
+    isa.wait_flag("MTE1", "M", turn)
     if piece == 0:
         if at == 0:
             first(acc, *operands[turn])
@@ -95,16 +96,16 @@ def multiply(
             more(acc, acc, *operands[turn])
     else:
         more(acc, acc, *operands[turn])
-    pto.set_flag("M", "MTE1", turn)
+    isa.set_flag("M", "MTE1", turn)
 
 
 def store(window: Any, acc: pto.Tile) -> None:
     """The one accumulator, when it is done; the next product begins when it is stored."""
-    pto.set_flag("M", "FIX", 0)
-    pto.wait_flag("M", "FIX", 0)
-    pto.tstore(window, acc)
-    pto.set_flag("FIX", "M", 0)
-    pto.wait_flag("FIX", "M", 0)
+    isa.set_flag("M", "FIX", 0)
+    isa.wait_flag("M", "FIX", 0)
+    isa.tstore(window, acc)
+    isa.set_flag("FIX", "M", 0)
+    isa.wait_flag("FIX", "M", 0)
 
 
 def all_free(say: Callable[[str, str, int], Any], flags: int = 2) -> None:
@@ -136,10 +137,10 @@ def gemm(
     b_mats = in_turn(base_k * steps[1], base_n, pto.f16, "mat", "ZN", behind)
 
     def take_a(into: pto.Tile, turn: int, inside: int) -> None:
-        pto.textract(into, a_mats[turn], 0, inside * base_k)
+        isa.textract(into, a_mats[turn], 0, inside * base_k)
 
     def take_b(into: pto.Tile, turn: int, inside: int) -> None:
-        pto.textract(into, b_mats[turn], inside * base_k, 0)
+        isa.textract(into, b_mats[turn], inside * base_k, 0)
 
     panels = [
         Panels(a_mats, steps[0], take_a, full=0, free=0, tells=ahead),
@@ -149,7 +150,7 @@ def gemm(
     rights = in_turn(base_k, base_n, pto.f16, "right")
     pairs = list(zip(lefts, rights, strict=True))
     acc = pto.tile(base_m, base_n, pto.f32, role="acc", address=0)
-    all_free(pto.set_flag, 4 if ahead else 2)
+    all_free(isa.set_flag, 4 if ahead else 2)
     for part in pto.range(0, tiling.rounds):
         top = (part * grid + pto.block_idx() % grid) * rows
         for i in pto.range(0, rows, base_m):
@@ -173,4 +174,4 @@ def gemm(
                                 panels[which].load(number + ahead, rest)
                         multiply(acc, pairs, panels, piece, at)
                 store(c[row : row + base_m, column : column + base_n], acc)
-    all_free(pto.wait_flag, 4 if ahead else 2)
+    all_free(isa.wait_flag, 4 if ahead else 2)

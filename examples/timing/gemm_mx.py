@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pto
 from examples.timing.gemm import Panels, all_free, in_turn, multiply, store
+from pto import isa
 
 GROUP = 32  # elements that share a scale
 BASE_M, BASE_K, BASE_N = 128, 128, 256
@@ -30,7 +31,7 @@ class Scales(NamedTuple):
 
         def loads() -> None:
             if at == 0:
-                pto.tload(self.tile, window)
+                isa.tload(self.tile, window)
 
         return loads
 
@@ -45,7 +46,7 @@ class _Piece(NamedTuple):
     def extract(self, into: pto.Tile, piece: int) -> None:
         at = self.first + piece * PIECE
         where = (0, at) if self.scales.is_left else (at, 0)
-        pto.textract(into, self.scales.tile, *where)
+        isa.textract(into, self.scales.tile, *where)
 
 
 @pto.kernel(profile="a5")
@@ -82,14 +83,14 @@ def gemm_mx(
     acc = pto.tile(BASE_M, BASE_N, pto.f32, role="acc", address=0)
 
     def take_a(into: pto.Tile, turn: int, inside: int) -> None:
-        pto.textract(into, a_mats[turn], 0, inside * BASE_K)
+        isa.textract(into, a_mats[turn], 0, inside * BASE_K)
 
     def take_b(into: pto.Tile, turn: int, inside: int) -> None:
-        pto.textract(into, b_mats[turn], inside * BASE_K, 0)
+        isa.textract(into, b_mats[turn], inside * BASE_K, 0)
 
     lefts = Panels(a_mats, STEP, take_a, full=0, free=0, tells=False)
     rights = Panels(b_mats, STEP, take_b, full=2, free=0, waits=False)
-    all_free(pto.set_flag)
+    all_free(isa.set_flag)
     for i in pto.range(0, rows, 2 * BASE_M):
         # two rows of tiles, so that it is known which of the two lists of scales is in use
         tiles = product((0, BASE_M), range(0, cols, BASE_N), range(0, k, SCALES * GROUP))
@@ -115,8 +116,8 @@ def gemm_mx(
                         rights.load(number, window, load_b if first else None)
                     begun = begin + at
                     multiply(
-                        acc, operands, panels, piece, begun, (pto.tmatmul_mx, pto.tmatmul_mx_acc)
+                        acc, operands, panels, piece, begun, (isa.tmatmul_mx, isa.tmatmul_mx_acc)
                     )
             if begin + depth == k:
                 store(c[row : row + BASE_M, column : column + BASE_N], acc)
-    all_free(pto.wait_flag)
+    all_free(isa.wait_flag)

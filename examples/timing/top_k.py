@@ -4,6 +4,7 @@ blocks of 32 are sorted, then merged by four."""
 from typing import Any
 
 import pto
+from pto import isa
 
 WIDTH, ROWS = 1024, 2
 ROW = WIDTH * 8  # bytes of a row as (value, column) records
@@ -25,30 +26,30 @@ def top_k(
     scratch = 4 * ROWS * ROW + 4 * WIDTH
     taken = scratch + 2 * ROW
     sources = taken + 2 * ROWS * best * (dtype.itemsize + 4)
-    pto.tload(index, places)
+    isa.tload(index, places)
     for turn in (0, 1):
-        pto.set_flag("V", "MTE2", turn)
-        pto.set_flag("MTE3", "V", turn)
+        isa.set_flag("V", "MTE2", turn)
+        isa.set_flag("MTE3", "V", turn)
     for i in pto.range(0, rows, 2 * ROWS):
         for turn in (0, 1):
             first = pto.block_idx() * rows + i + turn * ROWS
             mine = sources + turn * ROWS * source
-            pto.wait_flag("V", "MTE2", turn)
-            pto.tload(pto.tile(ROWS, WIDTH, dtype, address=mine), x[first : first + ROWS, 0:WIDTH])
-            pto.set_flag("MTE2", "V", turn)
-            pto.wait_flag("MTE2", "V", turn)
+            isa.wait_flag("V", "MTE2", turn)
+            isa.tload(pto.tile(ROWS, WIDTH, dtype, address=mine), x[first : first + ROWS, 0:WIDTH])
+            isa.set_flag("MTE2", "V", turn)
+            isa.wait_flag("MTE2", "V", turn)
             runs, merged = turn * ROWS * ROW, (2 + turn) * ROWS * ROW
             for n in range(ROWS):
                 row = pto.tile(1, WIDTH, dtype, address=mine + n * source)
-                pto.tsort32(records(runs + n * ROW, WIDTH, dtype), row, index)
-                pto.barrier("V")
-            pto.set_flag("V", "MTE2", turn)
+                isa.tsort32(records(runs + n * ROW, WIDTH, dtype), row, index)
+                isa.barrier("V")
+            isa.set_flag("V", "MTE2", turn)
             for n in range(ROWS):
                 merge(runs + n * ROW, scratch + turn * ROW, dtype)
                 kept = records(runs + n * ROW, best, dtype)
-                pto.tmov(records(merged + n * ROW, best, dtype), kept)
-            pto.barrier("V")
-            pto.wait_flag("MTE3", "V", turn)
+                isa.tmov(records(merged + n * ROW, best, dtype), kept)
+            isa.barrier("V")
+            isa.wait_flag("MTE3", "V", turn)
             into = taken + turn * ROWS * best * (dtype.itemsize + 4)
             halves = (
                 (values, dtype, into),
@@ -57,15 +58,15 @@ def top_k(
             for which, (_, kind, at) in enumerate(halves):
                 for n in range(ROWS):
                     pick(at + n * best * kind.itemsize, merged + n * ROW, best, kind, which)
-                pto.set_flag("V", "MTE3", 2 * which + turn)
+                isa.set_flag("V", "MTE3", 2 * which + turn)
             for which, (array, kind, at) in enumerate(halves):
-                pto.wait_flag("V", "MTE3", 2 * which + turn)
+                isa.wait_flag("V", "MTE3", 2 * which + turn)
                 out = pto.tile(ROWS, best, kind, address=at)
-                pto.tstore(array[first : first + ROWS, :], out)
-            pto.set_flag("MTE3", "V", turn)
+                isa.tstore(array[first : first + ROWS, :], out)
+            isa.set_flag("MTE3", "V", turn)
     for turn in (0, 1):
-        pto.wait_flag("V", "MTE2", turn)
-        pto.wait_flag("MTE3", "V", turn)
+        isa.wait_flag("V", "MTE2", turn)
+        isa.wait_flag("MTE3", "V", turn)
 
 
 def records(at: int, count: int, dtype: Any) -> pto.Tile:
@@ -79,10 +80,10 @@ def merge(at: int, scratch: int, dtype: Any) -> None:
     run = 32
     while run < WIDTH:
         run = min(run, WIDTH // 4)
-        pto.tmrgsort(other, whole, blockLen=run * 8 // dtype.itemsize)
-        pto.barrier("V")
-        pto.tmov(whole, other)
-        pto.barrier("V")
+        isa.tmrgsort(other, whole, blockLen=run * 8 // dtype.itemsize)
+        isa.barrier("V")
+        isa.tmov(whole, other)
+        isa.barrier("V")
         run *= 4
 
 
@@ -91,4 +92,4 @@ def pick(at: int, merged: int, best: int, kind: Any, which: int) -> None:
     width = 8 // kind.itemsize
     pattern = ("P0101" if width == 2 else "P0001") if which == 0 else "P1010"
     source = pto.tile(1, best * width, kind, address=merged)
-    pto.tgather(pto.tile(1, best, kind, address=at), source, maskPattern=pattern)
+    isa.tgather(pto.tile(1, best, kind, address=at), source, maskPattern=pattern)

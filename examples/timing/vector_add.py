@@ -3,6 +3,7 @@ buffer or two in turn, sources that the L2 cache keeps or that pass by it, in on
 different ones."""
 
 import pto
+from pto import isa
 
 PIPES = (("MTE2", "V"), ("V", "MTE3"))
 
@@ -28,27 +29,27 @@ def vector_add(
     rows = x.shape[0] // pto.block_num()
     first = pto.block_idx() * rows
     for b in range(buffers):
-        pto.set_flag("V", "MTE2", b)
-        pto.set_flag("MTE3", "V", b)
+        isa.set_flag("V", "MTE2", b)
+        isa.set_flag("MTE3", "V", b)
     for row in pto.range(0, rows, buffers):
         for b, (a, c, out) in enumerate(tiles):
             at = first + row + b
-            pto.wait_flag("V", "MTE2", b)
+            isa.wait_flag("V", "MTE2", b)
             for array, tile in ((x, a), (y, c)):
                 if hint:
-                    start = pto.addptr(array, at * columns)
-                    pto.mte_gm_ub(start, tile, hint, nbytes, 1, nbytes, nbytes)
+                    start = isa.addptr(array, at * columns)
+                    isa.mte_gm_ub(start, tile, hint, nbytes, 1, nbytes, nbytes)
                 else:
-                    pto.tload(tile, array[at : at + 1, :])
-            pto.set_flag("MTE2", "V", b)
-            pto.wait_flag("MTE2", "V", b)
-            pto.wait_flag("MTE3", "V", b)
-            pto.tadd(out, a, c)
-            pto.set_flag("V", "MTE2", b)
-            pto.set_flag("V", "MTE3", b)
-            pto.wait_flag("V", "MTE3", b)
-            pto.tstore(z[at : at + 1, :], out)
-            pto.set_flag("MTE3", "V", b)
+                    isa.tload(tile, array[at : at + 1, :])
+            isa.set_flag("MTE2", "V", b)
+            isa.wait_flag("MTE2", "V", b)
+            isa.wait_flag("MTE3", "V", b)
+            isa.tadd(out, a, c)
+            isa.set_flag("V", "MTE2", b)
+            isa.set_flag("V", "MTE3", b)
+            isa.wait_flag("V", "MTE3", b)
+            isa.tstore(z[at : at + 1, :], out)
+            isa.set_flag("MTE3", "V", b)
     for b in range(buffers):
-        pto.wait_flag("V", "MTE2", b)
-        pto.wait_flag("MTE3", "V", b)
+        isa.wait_flag("V", "MTE2", b)
+        isa.wait_flag("MTE3", "V", b)

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from pto import isa
 from pto.core.dtypes import I32, I64
 from pto.ir.builder import scalar_type
 from pto.isa.meaning.scalar.unit import ASSERTION
 from pto.isa.row.attributes import Str
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.scalar.unit import PRINT
-from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.control import block_idx, branch
@@ -96,7 +96,7 @@ def assert_(condition: object, message: str = "", *values: object) -> None:
             if isinstance(each.type, ScalarType):
                 _say(session, [f"{each.name} =", session.scalar(each)])
         _say(session, values)
-        instructions.trap()
+        isa.trap()
 
     branch(_broken(condition), told)
 
@@ -105,7 +105,7 @@ def _broken(condition: Any) -> Any:
     if isinstance(condition, Comparison):
         held = where(condition, 1, 0) if _is_integer(condition) else where(condition, 1.0, 0.0)
         least = held.min()
-        return instructions.tgetval(flat(vector(least)), 0) < (1 if _is_integer(condition) else 1.0)
+        return isa.tgetval(flat(vector(least)), 0) < (1 if _is_integer(condition) else 1.0)
     truth = condition.type if isinstance(condition, Scalar) else None
     if not isinstance(truth, ScalarType) or truth.name != "i1":
         raise mistake(
@@ -153,7 +153,7 @@ def _say(session: Session, parts: Iterable[object]) -> None:
             else:
                 _require_plain(form)
                 text = ""
-                instructions.tprint(vector(each) if isinstance(each, Tile) else each)
+                isa.tprint(vector(each) if isinstance(each, Tile) else each)
         if number is not None:
             _line(session, line + text, number)
             text = ""
@@ -166,7 +166,7 @@ def _require_plain(form: str) -> None:
         raise mistake(
             "PTO-U205",
             f"a tile is not printed in format {form!r}: it has a form of its own",
-            help='print the tile without a format, or one element: f"{pto.tgetval(t, 0):.2f}"',
+            help='print the tile without a format, or one element: f"{isa.tgetval(t, 0):.2f}"',
         )
 
 

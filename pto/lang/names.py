@@ -1,6 +1,6 @@
 """The public names of `pto` and where they live; `pto/__init__.py` loads them when they are used.
 
-Instructions and element types are not listed: they come from the rows and from `core/dtypes.py`.
+Element types are not listed: they come from `core/dtypes.py`. Instructions are names of `pto.isa`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ RENAMED: Final = {
     "sum": ("pto.lang.express.functions", "total"),
     "abs": ("pto.lang.express.functions", "absolute"),
 }
-MODULES: Final = ("observe",)  # for authors of observers
+MODULES: Final = ("isa", "observe")  # the instructions; for authors of observers
 PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.split()}
 
 
@@ -74,11 +74,10 @@ def find(name: str) -> Any:
 
 
 def known() -> set[str]:
-    """Every public name: those above, element types and instructions."""
-    from pto.lang.call import instructions
+    """Every public name: those above and the element types."""
     from pto.lang.values import elements
 
-    return {*MODULES, *PUBLIC, *RENAMED, *elements.ELEMENTS, *dir(instructions)}
+    return {*MODULES, *PUBLIC, *RENAMED, *elements.ELEMENTS}
 
 
 def exported() -> list[str]:

@@ -48,7 +48,7 @@ def files() -> dict[Path, str]:
     return {
         _ROOT / "__init__.pyi": _package(),
         _ROOT / "lang" / "values" / "elements.pyi": _elements(),
-        _ROOT / "lang" / "call" / "instructions.pyi": _instructions(),
+        _ROOT / "isa" / "__init__.pyi": _instructions(),
     }
 
 
@@ -60,7 +60,7 @@ def _package() -> str:
         for new, (home, old) in sorted(RENAMED.items())
     )
     modules = "\n".join(f"from pto import {name} as {name}" for name in MODULES)
-    stars = "from pto.lang.values.elements import *\nfrom pto.lang.call.instructions import *"
+    stars = "from pto.lang.values.elements import *"
     return (
         "# The public names of `pto`. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
@@ -98,6 +98,8 @@ def _instructions() -> str:
     return (
         "# Every instruction. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"
+        "from collections.abc import Callable\n"
+        "from types import ModuleType\n\n"
         "from pto.core.dtypes import DType\n"
         "from pto.isa.row.types import Type\n"
         "from pto.lang.call.session import ValueHandle\n"
@@ -111,7 +113,8 @@ def _instructions() -> str:
         "Address = Pointer | Tile | Array\n"
         "Logical = ValueHandle | Number\n"
         "Kind = type[Element] | DType | Type | ValueHandle | str  # the type of a result\n\n"
-        f"__all__ = [{names}]\n\n{functions}\n"
+        f"__all__ = [{names}]\n\n{functions}\n\n"
+        "def provide(functions: Callable[[], ModuleType]) -> None: ...\n"
     )
 
 

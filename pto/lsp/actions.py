@@ -85,14 +85,14 @@ def _ordered(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFi
     flag, barrier = _FLAG.search(finding.help), _BARRIER.search(finding.help)
     if flag is not None:
         words = f'"{flag[1]}", "{flag[2]}", {flag[3]}'
-        sets, waits = f"pto.set_flag({words})", f"pto.wait_flag({words})"
+        sets, waits = f"pto.isa.set_flag({words})", f"pto.isa.wait_flag({words})"
         lines = [(int(flag[4]), True, sets), (int(flag[5]), False, waits)]
         if flag[6]:
             lines += [(int(flag[6]), False, sets), (int(flag[6]), True, waits)]
         elif flag[4] == flag[5]:
             return  # both are in one statement
     elif barrier is not None:
-        lines = [(int(barrier[2]), False, f'pto.barrier("{barrier[1]}")')]
+        lines = [(int(barrier[2]), False, f'pto.isa.barrier("{barrier[1]}")')]
     else:
         return
     changes = tuple(each for line in lines for each in _inserted(text, *line))

@@ -22,7 +22,7 @@ from pto.core.confined import ProcessLimits, run
 from pto.core.errors import Diagnostic, Loc, Note
 from pto.isa.row.instr import Instr
 from pto.isa.table import lookup
-from pto.lang.names import PUBLIC, RENAMED, find
+from pto.lang.names import find
 from pto.lsp.document import TextSpan
 from pto.lsp.features import HoverPage, fenced, row_home
 from pto.view.instruction import page
@@ -32,7 +32,7 @@ NOT_ALLOWED = (
     "kernels are not checked: that executes this file, with your rights. The setting `pto.python`"
     " of VS Code, or `pto lsp --allow-python`, allows it"
 )
-_WORD = re.compile(r"(?:(\w+)\.)?(\w+)")
+_WORD = re.compile(r"(?:\w+\.){0,2}\w+")
 _KERNEL = re.compile(r"^[ \t]*@(?:\w+\.)?kernel\b", re.MULTILINE)
 
 
@@ -162,7 +162,7 @@ class PythonFile:
         return HoverPage(span, "\n---\n".join(shown)) if shown else None
 
     def definition(self, offset: int) -> tuple[str, int] | None:
-        """File and line that define `pto.NAME`: a row of the instruction table, or a function."""
+        """File and line that define a name: a row of the instruction table, or a function."""
         name = self._word(offset)[1]
         row = _row(name)
         if row is not None:
@@ -189,35 +189,48 @@ class PythonFile:
                 yield starts[now - 1] + len(whole), now, f"  {head['text']}", head["tip"]
 
     def _word(self, offset: int) -> tuple[TextSpan, str]:
-        """The name of pto at an offset, as `tadd` of `pto.tadd`; empty for any other name."""
+        """The name of pto at an offset, as `isa.tadd` or `load`; empty for any other name."""
         start = self.text.rfind("\n", 0, offset) + 1
         for found in _WORD.finditer(self.text, start):
             if found.start() > offset or "\n" in self.text[start : found.start()]:
                 break
             if found.end() >= offset:
                 modules, names = self._imports
-                name = names.get(found[2], "") if found[1] is None else found[2]
-                is_pto = found[1] in modules if found[1] else bool(name)
-                return TextSpan(*found.span()), name if is_pto else ""
+                owner, _, word = found[0].rpartition(".")
+                if not owner:
+                    return TextSpan(*found.span()), names.get(word, "")
+                home = modules.get(owner)
+                return TextSpan(*found.span()), "" if home is None else f"{home}{word}"
         return TextSpan(offset, offset), ""
 
     @cached_property
-    def _imports(self) -> tuple[set[str], dict[str, str]]:
-        """The names under which the module is imported, and the names imported from it."""
+    def _imports(self) -> tuple[dict[str, str], dict[str, str]]:
+        """What modules are called here, as `isa` -> `isa.`, and what the names imported from them
+        are, as `tadd` -> `isa.tadd`."""
         try:
             tree = ast.parse(self.text)
         except (SyntaxError, ValueError):  # the text is incomplete while it is typed
-            return {"pto"}, {}
-        nodes = list(ast.walk(tree))
-        taken = [a for n in nodes if isinstance(n, ast.Import) for a in n.names if a.name == "pto"]
-        parts = [n.names for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "pto"]
-        names = {a.asname or a.name: a.name for each in parts for a in each}
-        return {a.asname or a.name for a in taken}, names
+            return {"pto": "", "isa": "isa.", "pto.isa": "isa."}, {}
+        modules: dict[str, str] = {}
+        names: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                aliases = [a.asname or a.name for a in node.names if a.name == "pto"]
+                modules |= dict.fromkeys(aliases, "")
+                modules |= {f"{each}.isa": "isa." for each in aliases}
+                modules |= {
+                    a.asname: "isa." for a in node.names if a.name == "pto.isa" and a.asname
+                }
+            elif isinstance(node, ast.ImportFrom) and node.module in ("pto", "pto.isa"):
+                home = "isa." if node.module == "pto.isa" else ""
+                names |= {a.asname or a.name: f"{home}{a.name}" for a in node.names}
+        modules |= {word: "isa." for word, name in names.items() if name == "isa"}
+        return modules, names
 
 
 def _row(name: str) -> Instr | None:
-    """The instruction `pto.NAME`; a Python function of the same name takes precedence."""
-    return None if not name or name in PUBLIC or name in RENAMED else lookup(f"pto.{name}")
+    """The instruction `isa.NAME`."""
+    return lookup(f"pto.{name.removeprefix('isa.')}") if name.startswith("isa.") else None
 
 
 def _target(line: str) -> int | None:

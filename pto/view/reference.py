@@ -48,7 +48,7 @@ def _index(by_section: dict[str, list[Instr]]) -> str:
 def python_call(row: Instr) -> str:
     """The Python call of an instruction; empty if kernels use another syntax for it."""
     name = python_name(row)
-    return f"pto.{name}{signature(row)}" if instructions().get(name) is row else ""
+    return f"isa.{name}{signature(row)}" if instructions().get(name) is row else ""
 
 
 def _types(by_section: dict[str, list[Instr]]) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pto
+from pto import isa
 from beside import ROWS
 
 print("executed as", __name__)
@@ -32,32 +33,33 @@ class Sizes:
 @pto.kernel(profile="a5")
 def twice(x: pto.Global[pto.f32], y: pto.Global, add: pto.Scalar[pto.f32], kind: str = "no"):
     t = pto.tile(ROWS, Sizes().cols, pto.f32)
-    pto.tload(t, x)
-    pto.tadd(t, t, t)
+    isa.tload(t, x)
+    isa.tadd(t, t, t)
     if kind == "yes":
-        pto.tadds(t, t, add)
-    pto.tstore(y, t)
+        isa.tadds(t, t, add)
+    isa.tstore(y, t)
 """
 TWO = """\
 import pto
+from pto import isa
 
 
 @pto.kernel(profile="a2a3")
 def first(x: pto.Global[pto.f32]):
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x)
+    isa.tload(t, x)
 
 
 @pto.kernel
 def second(x: pto.Global[pto.f32]):
-    pto.tstore(x, pto.tile(8, 64, pto.f16))
+    isa.tstore(x, pto.tile(8, 64, pto.f16))
 
 
 if __name__ == "__main__":
     raise RuntimeError("a command does not do this")
 """
 GIVEN = ["--arg=x=range:5x64", "--arg=y=zeros:5x64xf32", "--arg=add=0.5"]
-ADD, STORE = 20, 23  # lines
+ADD, STORE = 21, 24  # lines
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +127,7 @@ def test_check_judges_it_for_each_profile_and_points_into_python(capsys: Capture
     assert said.out.count("accepted") == 3 and said.err.count("executed") == 1
     assert main(["check", "two.py:second", "--arg=x=zeros:8x64", "--format", "json"]) == 1
     found = json.loads(capsys.readouterr().out)["findings"]
-    assert {(d["loc"]["file"], d["loc"]["line"]) for d in found} == {("two.py", 12)}
+    assert {(d["loc"]["file"], d["loc"]["line"]) for d in found} == {("two.py", 13)}
 
 
 def test_other_profiles_and_devices_trace_it_again(capsys: Capture) -> None:
@@ -162,7 +164,7 @@ def test_a_step_stops_at_a_line_of_python(capsys: Capture, monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdin", io.StringIO("p t\nc\n"))
     assert main(["run", "one.py", *GIVEN, "--step", str(ADD)]) == 0
     said = capsys.readouterr().out
-    assert f"one.py:{ADD}:5\n{ADD} |     pto.tadd(t, t, t)" in said
+    assert f"one.py:{ADD}:5\n{ADD} |     isa.tadd(t, t, t)" in said
     assert "valid 5x64" in said
 
 

@@ -14,23 +14,24 @@ from pto.lang.file import find_tunable
 
 KERNELS = """
 import pto
+from pto import isa
 
 @pto.kernel(profile="a2a3")
 def scale(rows: int, x: pto.Global[pto.f32], y: pto.Global[pto.f32], factor: pto.Scalar[pto.f32]):
     i = pto.block_idx() * rows
     t = pto.tile(rows, 128, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.tmuls(t, t, factor)
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.tmuls(t, t, factor)
+    isa.tstore(y[i:, :], t)
 
 @pto.autotune({"rows": [16, 64]}, blocks=lambda config: 512 // config["rows"])
 @pto.kernel(profile="a2a3")
 def tuned(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int):
     i = pto.block_idx() * rows
     t = pto.tile(rows, 128, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.tadd(t, t, t)
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.tadd(t, t, t)
+    isa.tstore(y[i:, :], t)
 """
 ARRAYS = ["--arg", "x=rand:512x128", "--arg", "y=zeros:512x128"]
 SCALE = [*ARRAYS, "--arg", "factor=2", "--blocks", "cdiv(x.shape[0], rows)"]

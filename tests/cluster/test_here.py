@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import pto
 from examples import all_reduce, ring_attention
+from pto import isa
 from pto.cluster import blocks, ranks, tasks
 from pto.cluster.windows import differing
 from pto.cluster.worker_pool import LostWorker
@@ -111,9 +112,9 @@ def test_ranges_are_contiguous_and_alike() -> None:
 def double(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 64, pto.f32)
     i = pto.block_idx()
-    pto.tload(t, x[i : i + 1, :])
-    pto.tadd(t, t, t)
-    pto.tstore(y[i : i + 1, :], t)
+    isa.tload(t, x[i : i + 1, :])
+    isa.tadd(t, t, t)
+    isa.tstore(y[i : i + 1, :], t)
 
 
 def test_a_part_whose_worker_is_lost_is_run_by_another() -> None:
@@ -134,17 +135,17 @@ def test_a_part_that_no_worker_survives_is_run_here() -> None:
 
 @pto.kernel(profile="a5")
 def meets(x: pto.Global[pto.f32]) -> None:
-    pto.syncall()
+    isa.syncall()
     t = pto.tile(1, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tstore(x, t)
+    isa.tload(t, x)
+    isa.tstore(x, t)
 
 
 @pto.kernel(profile="a5")
 def one_block(x: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tstore(x, t)
+    isa.tload(t, x)
+    isa.tstore(x, t)
 
 
 @pytest.mark.parametrize(("kernel", "count"), [(meets, 4), (one_block, 1)], ids=("meet", "one"))
@@ -190,8 +191,8 @@ def test_sixty_four_ranks_gather_and_reduce() -> None:
 @pto.kernel(profile="a5")
 def last_rank(value: pto.Scalar[pto.f32], word: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 64, pto.f32)
-    pto.texpands(t, value)
-    pto.tstore(word, t)
+    isa.texpands(t, value)
+    isa.tstore(word, t)
 
 
 def test_ranks_that_write_one_place_run_in_one_process() -> None:

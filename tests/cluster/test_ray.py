@@ -23,6 +23,7 @@ import pytest
 
 import pto
 from examples import flash_attention, gemm_f16, ring_attention, softmax
+from pto import isa
 
 pytestmark = pytest.mark.skipif(
     find_spec("ray") is None, reason='Ray is not installed: pip install "pto-machine[ray]"'
@@ -106,16 +107,16 @@ BLOCKS = 24
 def histogram(x: pto.Global[pto.i32], bins: pto.Global[pto.i32]) -> None:
     """Each block adds its row of counts to all bins."""
     t = pto.tile(1, 64, pto.i32)
-    pto.tload(t, x[pto.block_idx() : pto.block_idx() + 1, :])
-    pto.tstore(bins, t, atomicType="atomic_add")
+    isa.tload(t, x[pto.block_idx() : pto.block_idx() + 1, :])
+    isa.tstore(bins, t, atomicType="atomic_add")
 
 
 @pto.kernel(profile="a5")
 def float_sum(x: pto.Global[pto.f32], total: pto.Global[pto.f32]) -> None:
     """Order shows in the bits: (total + x0) + x1 is not total + (x0 + x1)."""
     t = pto.tile(1, 64, pto.f32)
-    pto.tload(t, x[pto.block_idx() : pto.block_idx() + 1, :])
-    pto.tstore(total, t, atomicType="atomic_add")
+    isa.tload(t, x[pto.block_idx() : pto.block_idx() + 1, :])
+    isa.tstore(total, t, atomicType="atomic_add")
 
 
 def test_an_atomic_histogram(there: There, ray_place: Any) -> None:
@@ -150,9 +151,9 @@ def chain(x: pto.Global[pto.f32]) -> None:
     """Row i + 1 = 2 * row i: every block needs what the one before it wrote."""
     t = pto.tile(1, 64, pto.f32)
     i = pto.block_idx()
-    pto.tload(t, x[i : i + 1, :])
-    pto.tadd(t, t, t)
-    pto.tstore(x[i + 1 :, :], t)
+    isa.tload(t, x[i : i + 1, :])
+    isa.tadd(t, t, t)
+    isa.tstore(x[i + 1 :, :], t)
 
 
 def test_blocks_that_meet_run_again_in_their_order(there: There, ray_place: Any) -> None:
@@ -166,8 +167,8 @@ def test_blocks_that_meet_run_again_in_their_order(there: There, ray_place: Any)
 @pto.kernel(profile="a5")
 def last_wins(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 64, pto.f32)
-    pto.tload(t, x[pto.block_idx() : pto.block_idx() + 1, :])
-    pto.tstore(y, t)
+    isa.tload(t, x[pto.block_idx() : pto.block_idx() + 1, :])
+    isa.tstore(y, t)
 
 
 def test_of_blocks_that_write_one_place_the_last_wins(there: There) -> None:
@@ -189,8 +190,8 @@ def test_arrays_that_overlap_on_the_host_do_so_on_a_worker(there: There) -> None
 def copy_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 64, pto.f32)
     i = pto.block_idx()
-    pto.tload(t, x[i : i + 1, :])
-    pto.tstore(y[i : i + 1, :], t)
+    isa.tload(t, x[i : i + 1, :])
+    isa.tstore(y[i : i + 1, :], t)
 
 
 def test_bytes_moved_are_inputs_once_a_node_and_what_was_written(
@@ -247,11 +248,11 @@ def slow(x: pto.Global[pto.f32], y: pto.Global[pto.f32], turns: int) -> None:
     """Some time for each block."""
     t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     i = pto.block_idx() * 16
-    pto.tload(t, x[i:, :])
-    pto.tmuls(u, t, 0.0)
+    isa.tload(t, x[i:, :])
+    isa.tmuls(u, t, 0.0)
     for _ in pto.range(turns):
-        pto.tadd(u, u, t)
-    pto.tstore(y[i:, :], u)
+        isa.tadd(u, u, t)
+    isa.tstore(y[i:, :], u)
 
 
 TURNS = 800_000  # a range must not end before its node is removed
@@ -419,7 +420,7 @@ def test_sixty_four_ranks_on_two_nodes(ray_place: Any) -> None:
 
 @pto.kernel(profile="a5")
 def waits(heard: pto.Global[pto.i32]) -> None:
-    pto.comm_twait(heard, 3, "ge")
+    isa.comm_twait(heard, 3, "ge")
 
 
 def test_a_deadlock_of_ranks_on_two_nodes_is_told(ray_place: Any, here: Here) -> None:

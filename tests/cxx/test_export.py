@@ -17,6 +17,7 @@ from examples import (
     softmax_registers,
     top_k,
 )
+from pto import isa
 from pto.cli.main import main
 from pto.cxx.export import cpp
 from pto.ir.text.parser import parse
@@ -75,11 +76,11 @@ def test_an_example_comes_back_through_the_compiler(module, profile, launched, t
 @pto.kernel(profile="a5")
 def counted(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.i32):
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x)
+    isa.tload(t, x)
     if n > 2:
         for _ in pto.range(0, n, 1):
-            pto.tadds(t, t, 1.0)
-    pto.tstore(y, t)
+            isa.tadds(t, t, 1.0)
+    isa.tstore(y, t)
 
 
 def test_control_flow_is_written_as_control_flow():
@@ -94,9 +95,9 @@ def test_control_flow_is_written_as_control_flow():
 @pto.kernel(profile="a5")
 def halved(x: pto.Global[pto.f32], y: pto.Global[pto.f16]):
     t, h = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f16)
-    pto.tload(t, x)
-    pto.tcvt(h, t)
-    pto.tstore(y, h)
+    isa.tload(t, x)
+    isa.tcvt(h, t)
+    isa.tstore(y, h)
 
 
 def test_a_rounding_that_is_not_written_is_named():

@@ -13,6 +13,7 @@ import pytest
 
 import pto
 from examples import flash_attention, gemm_mx_fp4
+from pto import isa
 from pto.cli.main import main
 from pto.cxx import compiler, header, st
 from pto.cxx.export import cpp, folder
@@ -112,7 +113,7 @@ def test_numbers_of_python_and_numpy_are_written_in_full(tmp_path, number, text)
 def test_what_cannot_be_exported_is_said_before_anything_is_written(tmp_path):
     @pto.kernel(profile="a5")
     def number(a: pto.Global[pto.f16], i: pto.Global[pto.i32], c: pto.Global[pto.f32]) -> None:
-        row = pto.tgetval(pto.load(i, 1, 8), 0)
+        row = isa.tgetval(pto.load(i, 1, 8), 0)
         pto.store(c, pto.exp(pto.dot(pto.load(a[row:, :], 32, 32), pto.load(a[0:32, :], 32, 32))))
 
     a, i = np.ones((64, 32), np.float16), np.zeros((1, 8), np.int32)
@@ -220,7 +221,7 @@ def test_data_may_decide_where_a_kernel_goes(tmp_path):
 
     @pto.kernel(profile="a2a3")
     def chosen(i: pto.Global[pto.i32], x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        pto.store(y, pto.load(x[pto.load_scalar(i, 0), :], 64))
+        pto.store(y, pto.load(x[isa.load_scalar(i, 0), :], 64))
 
     x = np.arange(256, dtype=np.float32).reshape(4, 64)
     number, y = np.array([2], np.int32), np.zeros((1, 64), np.float32)
@@ -328,10 +329,10 @@ def passed_on(
 ) -> None:
     """Each rank gives its rows to the next one, and doubles those that it gets."""
     staging = pto.tile(16, 64, pto.f32)
-    pto.comm_tput(next_one[16:32, :], own[0:16, :], ping=staging)
-    pto.fence_barrier_all("gm")
-    pto.comm_tnotify(told, 1, "set")
-    pto.comm_twait(heard, 1, "ge")
+    isa.comm_tput(next_one[16:32, :], own[0:16, :], ping=staging)
+    isa.fence_barrier_all("gm")
+    isa.comm_tnotify(told, 1, "set")
+    isa.comm_twait(heard, 1, "ge")
     pto.store(y, pto.load(own[16:32, :], 16, 64) * 2.0)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cxx import st
 from pto.cxx.export import cpp, folder
 from pto.ir.text.parser import parse
@@ -28,35 +29,35 @@ def pair(both_ways: bool, split: int, **options: object) -> pto.Kernel[...]:
     rows = ROWS // 2 if split else ROWS
 
     def cube(q: HALF, k: HALF, o: FLOAT) -> None:
-        buffers = {"c2v_consumer_buf": pto.import_reserved_buffer("c2v", "vector")}
+        buffers = {"c2v_consumer_buf": isa.import_reserved_buffer("c2v", "vector")}
         if both_ways:
-            buffers["v2c_consumer_buf"] = pto.reserve_buffer("v2c", slots * SLOT, "mat", True)
-        pto.aic_initialize_pipe(mask, SLOT, **buffers, **options)
+            buffers["v2c_consumer_buf"] = isa.reserve_buffer("v2c", slots * SLOT, "mat", True)
+        isa.aic_initialize_pipe(mask, SLOT, **buffers, **options)
         for _ in pto.range(2):
             product = pto.dot(pto.load(q, ROWS, COLS), pto.load(k.T, COLS, COLS))
-            pto.tpush_to_aiv(product, split)
+            isa.tpush_to_aiv(product, split)
             if both_ways:
-                left = pto.tpop_from_aiv(split, to=pto.tile_type(ROWS, COLS, pto.f16, role="mat"))
+                left = isa.tpop_from_aiv(split, to=pto.tile_type(ROWS, COLS, pto.f16, role="mat"))
                 product = pto.dot(left, pto.load(k, COLS, COLS))
-                pto.tfree_from_aiv(split)
-                pto.tpush_to_aiv(product, split)
+                isa.tfree_from_aiv(split)
+                isa.tpush_to_aiv(product, split)
 
     def vector(q: HALF, k: HALF, o: FLOAT) -> None:
-        buffers = {"c2v_consumer_buf": pto.reserve_buffer("c2v", slots * SLOT, "vec", True)}
+        buffers = {"c2v_consumer_buf": isa.reserve_buffer("c2v", slots * SLOT, "vec", True)}
         if both_ways:
-            buffers["v2c_consumer_buf"] = pto.import_reserved_buffer("v2c", "f")
-        pto.aiv_initialize_pipe(mask, SLOT, **buffers, **options)
+            buffers["v2c_consumer_buf"] = isa.import_reserved_buffer("v2c", "f")
+        isa.aiv_initialize_pipe(mask, SLOT, **buffers, **options)
         first = pto.subblock_idx() * rows if split else 0
         total, popped = pto.zeros(rows, COLS, pto.f32), pto.tile_type(rows, COLS, pto.f32)
         for _ in pto.range(2):
-            twice = pto.tpop_from_aic(split, to=popped) * 2.0
-            pto.tfree_from_aic(split)
+            twice = isa.tpop_from_aic(split, to=popped) * 2.0
+            isa.tfree_from_aic(split)
             if both_ways:
                 boxed = pto.tile(rows, COLS, pto.f16, layout="NZ")
-                pto.tmov(boxed, twice.to(pto.f16))
-                pto.tpush_to_aic(boxed, split)
-                twice = pto.tpop_from_aic(split, to=popped)
-                pto.tfree_from_aic(split)
+                isa.tmov(boxed, twice.to(pto.f16))
+                isa.tpush_to_aic(boxed, split)
+                twice = isa.tpop_from_aic(split, to=popped)
+                isa.tfree_from_aic(split)
             total = total + twice
         pto.store(o[first : first + rows, :], total)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pto
+from pto import isa
 
 F32, I32, Number = pto.Global[pto.f32], pto.Global[pto.i32], pto.Scalar[pto.i32]
 CARRIED: dict[str, Any] = {}
@@ -16,7 +17,7 @@ def carried(function: Any) -> Any:
 
 
 def put(y: Any, at: Any, value: Any) -> None:
-    pto.store_scalar(y, at, value.to(pto.i32))
+    isa.store_scalar(y, at, value.to(pto.i32))
 
 
 @carried
@@ -68,9 +69,9 @@ def swapped_numbers(y: I32, n: Number) -> None:
 @carried
 def early_return(y: I32, n: Number) -> None:
     with pto.If(n > 6):
-        pto.store_scalar(y, 0, pto.scalar(5, pto.i32))
+        isa.store_scalar(y, 0, pto.scalar(5, pto.i32))
     with pto.Else():
-        pto.store_scalar(y, 0, pto.scalar(9, pto.i32))
+        isa.store_scalar(y, 0, pto.scalar(9, pto.i32))
 
 
 @carried
@@ -107,7 +108,7 @@ def best_tile(x: F32, y: F32, n: Number) -> None:
     best = pto.load(x[0:16, :], 16, 64)
     for i in pto.range(1, n):
         t = pto.load(x[i * 16 :, :], 16, 64)
-        with pto.If(pto.tgetval(t, 0) > pto.tgetval(best, 0)):
+        with pto.If(isa.tgetval(t, 0) > isa.tgetval(best, 0)):
             best[:] = t
     pto.store(y, best)
 
@@ -243,9 +244,9 @@ def rotated_in_nested_loops(y: I32, n: Number) -> None:
 def load_in_both_branches(x: F32, y: F32, n: Number) -> None:
     t = pto.tile(16, 64, pto.f32)
     with pto.If(n > 2):
-        pto.tload(t, x[16:32, :])
+        isa.tload(t, x[16:32, :])
     with pto.Else():
-        pto.tload(t, x[48:64, :])
+        isa.tload(t, x[48:64, :])
     pto.store(y, t)
 
 

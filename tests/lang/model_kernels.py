@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pto
+from pto import isa
 
 F16, F32, I32, I8 = (pto.Global[each] for each in (pto.f16, pto.f32, pto.i32, pto.i8))
 Single = pto.Scalar[pto.f32]
@@ -36,12 +37,12 @@ def paged_attention(
 ) -> None:
     """A sequence a block: queries of 16 heads, keys and values in pages of 32 tokens."""
     b = pto.block_idx()
-    length = pto.load_scalar(lengths, b)
+    length = isa.load_scalar(lengths, b)
     queries = pto.load(q[b, :, :], 16, 64, role="mat")
     highest, total = pto.full(16, 1, -1e30, pto.f32), pto.zeros(16, 1, pto.f32)
     out = pto.zeros(16, 64, pto.f32)
     for n in pto.range(pto.cdiv(length, 32)):
-        page = pto.load_scalar(table, b, n)
+        page = isa.load_scalar(table, b, n)
         scores = pto.dot(queries, pto.load(keys[page, :, :].T, 64, 32)) * 0.125
         scores = pto.where(pto.arange(32) + n * 32 < length, scores, -1e30)
         now = pto.max(highest, scores.max(axis=1))

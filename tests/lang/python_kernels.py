@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pto
+from pto import isa
 from tests.lang import python_helpers
 from tests.lang.python_helpers import clamp, first_above
 
@@ -43,7 +44,7 @@ def tiles(expected: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
 
 def put(y: Any, at: Any, value: Any) -> None:
     """Store a number, of Python or of the program."""
-    pto.store_scalar(
+    isa.store_scalar(
         y, at, pto.scalar(value, pto.i32) if isinstance(value, int) else value.to(pto.i32)
     )
 
@@ -319,7 +320,7 @@ def short_circuit(y: I32, n: Number) -> None:
     put(y, 7, 0)
     if n < 1:
         put(y, 0, 0)
-    elif n >= 5 and pto.load_scalar(y, n * 0 + 7) == 0:
+    elif n >= 5 and isa.load_scalar(y, n * 0 + 7) == 0:
         put(y, 0, 20)
     else:
         put(y, 0, 10)
@@ -864,7 +865,7 @@ def best_tile(x: F32, y: F32, n: Number) -> None:
     best = pto.load(x[0:16, :], 16, 64)
     for i in pto.range(1, n):
         t = pto.load(x[i * 16 :, :], 16, 64)
-        best = t if pto.tgetval(t, 0) > pto.tgetval(best, 0) else best
+        best = t if isa.tgetval(t, 0) > isa.tgetval(best, 0) else best
     pto.store(y, best)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import pto
+from pto import isa
 
 ARGUMENTS = ((0, 3), (1, -2), (3, 2))  # n and m
 X = (np.arange(16 * 8, dtype=np.float32) % 7 - 3).reshape(16, 8)
@@ -342,7 +343,7 @@ def expected(text: str, n: int, m: int) -> Result | None:
 
 def _store_number(out: Any, at: int, number: Any) -> None:
     kind = pto.i32
-    pto.store_scalar(
+    isa.store_scalar(
         out, at, pto.scalar(number, kind) if isinstance(number, int) else number.to(kind)
     )
 

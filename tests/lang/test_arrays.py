@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import pto
+from pto import isa
 
 Array = npt.NDArray[Any]
 _TORCH = {"bfloat16": "torch.bfloat16", "float32": "torch.float32", "float16": "torch.float16"}
@@ -18,17 +19,17 @@ _TORCH = {"bfloat16": "torch.bfloat16", "float32": "torch.float32", "float16": "
 @pto.kernel
 def double(x: pto.Global, y: pto.Global) -> None:
     t = pto.tile(8, 64, x.dtype)
-    pto.tload(t, x)
-    pto.tmuls(t, t, 2.0)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tmuls(t, t, 2.0)
+    isa.tstore(y, t)
 
 
 @pto.kernel
 def typed(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tadds(t, t, 1.0)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tadds(t, t, 1.0)
+    isa.tstore(y, t)
 
 
 class Tensor:
@@ -134,8 +135,8 @@ def test_bits_may_stand_for_a_type_that_numpy_lacks():
     @pto.kernel
     def copy(x: pto.Global[pto.float4_e2m1x2], y: pto.Global[pto.float4_e2m1x2]) -> None:
         t = pto.tile(8, 64, pto.float4_e2m1x2)
-        pto.tload(t, x)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tstore(y, t)
 
     x = np.arange(512, dtype=np.uint16).astype(np.uint8).reshape(8, 64)
     y = np.zeros_like(x)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pto
+from pto import isa
 from pto.ir.copied import same
 from pto.ir.text.parser import parse
 
@@ -30,7 +31,7 @@ def test_loop_runs_as_often_as_the_program_says():
         total = 0
         for i in pto.range(n):
             total += i
-        pto.store_scalar(y, 0, total.to(pto.i32))
+        isa.store_scalar(y, 0, total.to(pto.i32))
 
     made = pto.kernel(count)
     for n in (0, 1, 7):
@@ -43,7 +44,7 @@ def test_loop_runs_as_often_as_the_program_says():
 def test_python_loops_unroll():
     def squares(y: I32) -> None:
         for i in range(4):
-            pto.store_scalar(y, i, pto.scalar(i * i, pto.i32))
+            isa.store_scalar(y, i, pto.scalar(i * i, pto.i32))
 
     assert stored(squares)[:4] == [0, 1, 4, 9]
     assert pto.kernel(squares).module(np.zeros(8, np.int32)) is not None
@@ -56,8 +57,8 @@ def test_only_what_changes_is_carried():
             moving += steady
             if moving is None:
                 steady = 6
-        pto.store_scalar(y, 0, moving.to(pto.i32))
-        pto.store_scalar(y, 1, pto.scalar(steady, pto.i32))
+        isa.store_scalar(y, 0, moving.to(pto.i32))
+        isa.store_scalar(y, 1, pto.scalar(steady, pto.i32))
 
     assert stored(two)[:2] == [15, 5]
     made = pto.kernel(two)
@@ -72,7 +73,7 @@ def test_branches_join_carried_values():
             kind = 1
         elif n == 0:
             kind = 2
-        pto.store_scalar(y, 0, kind.to(pto.i32))
+        isa.store_scalar(y, 0, kind.to(pto.i32))
 
     assert [stored(classify, n)[0] for n in (-3, 0, 4)] == [1, 2, 0]
 
@@ -82,7 +83,7 @@ def test_branch_without_else_keeps_the_value():
         value = 10
         if n > 0:
             value += 5
-        pto.store_scalar(y, 0, value.to(pto.i32))
+        isa.store_scalar(y, 0, value.to(pto.i32))
 
     assert [stored(maybe, n)[0] for n in (-1, 1)] == [10, 15]
 
@@ -93,7 +94,7 @@ def test_nested_loops_carry_through_both():
         for i in pto.range(n):
             for _ in pto.range(i):
                 total += 1
-        pto.store_scalar(y, 0, total.to(pto.i32))
+        isa.store_scalar(y, 0, total.to(pto.i32))
 
     assert stored(triangle, 5)[0] == 10
 
@@ -103,13 +104,13 @@ def test_registers_can_be_carried():
     def row_sums(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(8, 64, pto.f32)
         out = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         with pto.vecscope():
-            total = pto.vbr(pto.scalar(0.0, pto.f32))
+            total = isa.vbr(pto.scalar(0.0, pto.f32))
             for r in pto.range(8):
-                total = total + pto.vlds(t, r * 64)
-            pto.vsts(total, out, 0)
-        pto.tstore(y, out)
+                total = total + isa.vlds(t, r * 64)
+            isa.vsts(total, out, 0)
+        isa.tstore(y, out)
 
     x = np.arange(512, dtype=np.float32).reshape(8, 64)
     y = np.zeros(64, np.float32)
@@ -127,7 +128,7 @@ def test_integer_operators_are_those_of_python(a: int, b: int):
         results = [p + q, p - q, p * q, p // q, p % q, 7 - p, pto.min(p, q), pto.max(p, q)]
         results += [p & q, p | q, p ^ q, -p, pto.select(p < q, p, q), pto.cdiv(p, q)]
         for n, value in enumerate(results):
-            pto.store_scalar(y, n, value)
+            isa.store_scalar(y, n, value)
 
     expected = [a + b, a - b, a * b, a // b, a % b, 7 - a, min(a, b), max(a, b)]
     expected += [a & b, a | b, a ^ b, -a, a if a < b else b, -(-a // b)]
@@ -150,6 +151,6 @@ def test_comparisons(text: str, holds: bool):
 
     def compare(y: I32, p: pto.Scalar[pto.i32], q: pto.Scalar[pto.f32]) -> None:
         if sign(p, 5) & sign(q, 5.0):
-            pto.store_scalar(y, 0, pto.scalar(1, pto.i32))
+            isa.store_scalar(y, 0, pto.scalar(1, pto.i32))
 
     assert stored(compare, 3, 3.5)[0] == int(holds)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 ENGINES = ("reference", "jit")
 
@@ -128,7 +129,7 @@ def test_str_and_format_of_a_number_are_texts_of_the_program():
     def told(y: pto.Global[pto.i32], n: pto.Scalar[pto.i32]) -> None:
         print("n is " + str(n) + " now")
         print(format(n, "4d"), str(3))
-        pto.store_scalar(y, 0, n)
+        isa.store_scalar(y, 0, n)
 
     report = pto.kernel(told)(np.zeros(8, np.int32), 7)
     assert report.printed == ("n is 7 now", "   7", "3")

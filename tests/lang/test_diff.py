@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import pto
+from pto import isa
 
 HERE = Path(__file__)
 X = np.random.default_rng(4).standard_normal((40, 128), dtype=np.float32)
@@ -28,11 +29,11 @@ def doubled_late(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     for k in pto.range(4):
         t = pto.tile(16, 32, pto.f32)
         u = pto.tile(16, 32, pto.f32)
-        pto.tload(t, x[i:, k * 32 :])
-        pto.tadds(u, t, 1.0)
+        isa.tload(t, x[i:, k * 32 :])
+        isa.tadds(u, t, 1.0)
         if k == 2:
-            pto.tmuls(u, u, 2.0)  # planted
-        pto.tstore(y[i:, k * 32 :], u)  # stored
+            isa.tmuls(u, u, 2.0)  # planted
+        isa.tstore(y[i:, k * 32 :], u)  # stored
 
 
 def test_the_element_its_tile_its_block_and_its_line():
@@ -82,10 +83,10 @@ def test_no_difference_is_false_and_says_so():
 def last_block_wrong(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx()
     t = pto.tile(16, 128, pto.f32)
-    pto.tload(t, x[i * 16 :, :])
+    isa.tload(t, x[i * 16 :, :])
     if i == 2:
-        pto.tadds(t[4:8, 32:64], t[4:8, 32:64], 1.0)  # window
-    pto.tstore(y[i * 16 :, :], t)
+        isa.tadds(t[4:8, 32:64], t[4:8, 32:64], 1.0)  # window
+    isa.tstore(y[i * 16 :, :], t)
 
 
 def test_a_window_inside_the_tile_of_a_later_block():
@@ -104,12 +105,12 @@ def matmul(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global) -> Non
     left = pto.tile(32, 32, pto.f16, role="left")
     right = pto.tile(32, 32, pto.f16, role="right")
     acc = pto.tile(32, 32, pto.f32, role="acc")
-    pto.tload(a_mat, a)
-    pto.tload(b_mat, b)
-    pto.tmov(left, a_mat)
-    pto.tmov(right, b_mat)
-    pto.tmatmul(acc, left, right)  # product
-    pto.tstore(c, acc)
+    isa.tload(a_mat, a)
+    isa.tload(b_mat, b)
+    isa.tmov(left, a_mat)
+    isa.tmov(right, b_mat)
+    isa.tmatmul(acc, left, right)  # product
+    isa.tstore(c, acc)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
@@ -129,8 +130,8 @@ def test_through_a_boxed_layout_and_a_conversion(kind: Any):
 def added(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     for k in pto.range(3):
         t = pto.tile(8, 64, pto.f32)
-        pto.tload(t, x[k * 8 : k * 8 + 8, :64])
-        pto.tstore(y, t, atomicType="atomic_add")  # atomic
+        isa.tload(t, x[k * 8 : k * 8 + 8, :64])
+        isa.tstore(y, t, atomicType="atomic_add")  # atomic
 
 
 def test_an_element_that_is_added_to():
@@ -146,9 +147,9 @@ def test_an_element_that_is_added_to():
 @pto.kernel
 def half_written(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
     t = pto.tile(1, 64, pto.i32)
-    pto.tload(t, x)
-    pto.tstore(y[:32], t[:, 0:32])
-    pto.store_scalar(y, 40, pto.scalar(5, pto.i32))  # scalar
+    isa.tload(t, x)
+    isa.tstore(y[:32], t[:, 0:32])
+    isa.store_scalar(y, 40, pto.scalar(5, pto.i32))  # scalar
 
 
 def test_what_nobody_wrote_is_told():
@@ -173,9 +174,9 @@ def test_a_scalar_store_has_no_tile():
 @pto.kernel
 def two_results(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tstore(y, t)
-    pto.tstore(z, t)
+    isa.tload(t, x)
+    isa.tstore(y, t)
+    isa.tstore(z, t)
 
 
 def test_several_results_and_results_by_name():
@@ -204,9 +205,9 @@ def test_one_array_given_twice_stays_one():
     def in_place(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(8, 64, pto.f32)
         for _ in range(2):
-            pto.tload(t, x)
-            pto.tadds(t, t, 1.0)
-            pto.tstore(y, t)
+            isa.tload(t, x)
+            isa.tadds(t, t, 1.0)
+            isa.tstore(y, t)
 
     x = np.zeros((8, 64), np.float32)
     assert not pto.diff(in_place, lambda x, y: np.full((8, 64), 2.0), (x, x))
@@ -233,10 +234,10 @@ def test_scalars_and_constants_go_to_both():
         x: pto.Global[pto.f32], s: pto.Scalar[pto.f32], y: pto.Global[pto.f32], n: int
     ) -> None:
         t = pto.tile(8, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tmuls(t, t, s)
-        pto.tadds(t, t, float(n))
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tmuls(t, t, s)
+        isa.tadds(t, t, float(n))
+        isa.tstore(y, t)
 
     x = np.ones((8, 64), np.float32)
     y = np.zeros_like(x)
@@ -249,7 +250,7 @@ def test_scalars_and_constants_go_to_both():
 def test_a_kernel_that_fails_tells_why():
     @pto.kernel
     def stuck(x: pto.Global[pto.f32]) -> None:
-        pto.wait_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
 
     with pytest.raises(pto.PtoError) as caught:
         pto.diff(stuck, lambda x: x, (np.ones((8, 64), np.float32),))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 
 def softmax(x: pto.Global[pto.f32, "m", "n"], y: pto.Global[pto.f32, "m", "n"]) -> None:
@@ -70,8 +71,8 @@ def test_blocks_know_their_place_in_the_grid(grid: Any, engine: str):
     def where(y: pto.Global[pto.i32, "b", 8]) -> None:
         t = pto.full(1, 8, 0, pto.i32)
         for axis in range(3):
-            pto.tsetval(t, axis, pto.block_idx(axis).to(pto.i32))
-            pto.tsetval(t, axis + 4, pto.block_num(axis).to(pto.i32))
+            isa.tsetval(t, axis, pto.block_idx(axis).to(pto.i32))
+            isa.tsetval(t, axis + 4, pto.block_num(axis).to(pto.i32))
         pto.store(y[pto.block_idx(), :], t)
 
     extents = (*((grid,) if isinstance(grid, int) else grid), 1, 1)[:3]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 
 def test_instructions_work_at_once_on_slices_of_arrays():
@@ -13,10 +14,10 @@ def test_instructions_work_at_once_on_slices_of_arrays():
     y = np.zeros((8, 32), np.float32)
     with pto.eager("a5"):
         t = pto.tile(16, 16, pto.f32)
-        pto.tload(t, x[1:6, 0:9])
+        isa.tload(t, x[1:6, 0:9])
         assert t.valid == (5, 9)
-        pto.tadds(t, t, 0.5)
-        pto.tstore(y[2:7, 4:13], t)
+        isa.tadds(t, t, 0.5)
+        isa.tstore(y[2:7, 4:13], t)
     expected = np.zeros_like(y)
     expected[2:7, 4:13] = x[1:6, 0:9] + 0.5
     assert np.array_equal(y, expected)
@@ -25,7 +26,7 @@ def test_instructions_work_at_once_on_slices_of_arrays():
 def test_print_shows_values_and_the_valid_region():
     with pto.eager("a5"):
         t = pto.tile(8, 8, pto.f32)
-        pto.tload(t, np.array([[1.5, 2.5], [3.5, 4.5]], np.float32))
+        isa.tload(t, np.array([[1.5, 2.5], [3.5, 4.5]], np.float32))
         lines = str(t).splitlines()
     assert lines[0].endswith("valid 2x2")
     assert lines[1].split() == ["1.5", "2.5", "|", *["·"] * 6]
@@ -49,11 +50,11 @@ def test_registers_work():
     y = np.zeros_like(x)
     with pto.eager("a5"):
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         with pto.vecscope():
-            v = pto.vlds(t, 0)
-            pto.vsts(pto.vsel(v * 2.0, v, v > 31.0), t, 0)
-        pto.tstore(y, t)
+            v = isa.vlds(t, 0)
+            isa.vsts(isa.vsel(v * 2.0, v, v > 31.0), t, 0)
+        isa.tstore(y, t)
     assert np.array_equal(y, np.where(x > 31, x * 2, x))
 
 
@@ -61,7 +62,7 @@ def test_legality_is_checked_where_it_is_called():
     with pto.eager("a2a3"):
         t = pto.tile(16, 32, pto.i8)
         with pytest.raises(pto.PtoError) as caught:
-            pto.tadd(t, t, t)
+            isa.tadd(t, t, t)
     assert caught.value.code == "PTO-X011"
     assert caught.value.diagnostics[0].loc is not None
     assert caught.value.diagnostics[0].loc.file == __file__
@@ -71,9 +72,9 @@ def test_a_refused_instruction_changes_nothing():
     with pto.eager("a5"):
         t = pto.tile(16, 16, pto.f32)
         small = pto.tile(16, 16, pto.f32)
-        pto.tload(small, np.ones((4, 4), np.float32))
+        isa.tload(small, np.ones((4, 4), np.float32))
         with pytest.raises(pto.PtoError):
-            pto.tand(t, small, small)
+            isa.tand(t, small, small)
         assert t.valid == (16, 16)
 
 
@@ -88,9 +89,9 @@ def test_kernels_run_inside_eager_mode():
     @pto.kernel
     def twice(x: pto.Global[pto.f32]) -> None:
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tadd(t, t, t)
-        pto.tstore(x, t)
+        isa.tload(t, x)
+        isa.tadd(t, t, t)
+        isa.tstore(x, t)
 
     x = np.ones(64, np.float32)
     with pto.eager("a5"):
@@ -102,9 +103,9 @@ def test_numpy_is_a_copy_of_the_valid_region():
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     with pto.eager("a5"):
         t = pto.tile(8, 8, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         held = t.numpy()
-        pto.tadds(t, t, 1.0)
+        isa.tadds(t, t, 1.0)
         assert np.array_equal(t.numpy(), x + 1)
     assert np.array_equal(held, x)
 
@@ -113,7 +114,7 @@ def test_a_traced_tile_has_no_values_yet():
     @pto.kernel(profile="a5")
     def look(x: pto.Global[pto.f32]):
         t = pto.tile(8, 8, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         t.numpy()
 
     with pytest.raises(pto.KernelError, match="a traced tile has no values yet"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 F32 = pto.Global[pto.f32]
 
@@ -236,10 +237,10 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_python_range, "PTO-U203", "pto.range(n)"),
     (_unknown_size, "PTO-U203", "pto.load(x[i:, :], 16, 128)"),
     (_half_stored, "PTO-U082", "t.to(pto.f32)"),
-    (_reshaped, "PTO-U081", "pto.treshape(t, to=pto.tile_type(32, 64, pto.f32))"),
+    (_reshaped, "PTO-U081", "isa.treshape(t, to=pto.tile_type(32, 64, pto.f32))"),
     (_running_sum, "PTO-U081", "pto.cumsum(t"),
     (_function_as_method, "PTO-U081", "it is a function: pto.exp(t)"),
-    (_instruction_as_method, "PTO-U081", "pto.tconcat"),
+    (_instruction_as_method, "PTO-U081", "isa.tconcat"),
     (_misspelt_method, "PTO-U081", "`max`"),
     (_where_of_two, "PTO-U205", "pto.where(cond, a, b, dst=None): `a` where the comparison holds"),
     (_three_logarithms, "PTO-U205", "the call is pto.log(t)"),
@@ -337,7 +338,7 @@ def test_the_advice_about_methods_is_right():
     @pto.kernel(profile="a5")
     def k(x: F32, y: F32, z: F32) -> None:
         t = pto.load(x)
-        pto.store(y, pto.treshape(t, to=pto.tile_type(32, 64, pto.f32)))
+        pto.store(y, isa.treshape(t, to=pto.tile_type(32, 64, pto.f32)))
         u = pto.zeros_like(t)
         u[:] = t
         pto.store(z, u)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.lang.front import variables
 from tests.lang.carry_kernels import CARRIED
 from tests.lang.python_kernels import NUMBERS, TILES
@@ -32,7 +33,7 @@ def stored(function: Any, n: int, size: int = 4) -> list[int]:
 
 
 def put(y: Any, at: int, value: Any) -> None:
-    pto.store_scalar(y, at, value.to(pto.i32))
+    isa.store_scalar(y, at, value.to(pto.i32))
 
 
 # ---- functions
@@ -216,7 +217,7 @@ def test_variables_that_a_statement_reads(text: str, names: str):
 
 
 def from_text(text: str) -> Any:
-    names: dict[str, Any] = {"pto": pto, "I32": I32, "Number": Number, "LOG": []}
+    names: dict[str, Any] = {"pto": pto, "I32": I32, "Number": Number, "LOG": [], "isa": isa}
     names["reduce"] = functools.reduce
     exec(text, names)
     return pto.kernel(names["k"])
@@ -227,7 +228,7 @@ def test_a_function_without_source_runs_as_it_is():
         "def k(y: I32, n: Number):\n"
         "    for i in pto.range(n):\n"
         "        j = i * 2\n"
-        "        pto.store_scalar(y, i, j.to(pto.i32))\n"
+        "        isa.store_scalar(y, i, j.to(pto.i32))\n"
     )
     y = np.zeros(4, np.int32)
     k(y, 3)
@@ -239,7 +240,7 @@ def test_a_function_without_source_runs_as_it_is():
     [
         ("if n > 0:\n        pass", "PTO-U202"),
         ("a = 0\n    for i in pto.range(n):\n        a = a + i", "PTO-U217"),
-        ("for i in pto.range(n):\n        break\n    pto.store_scalar(y, 0, n)", "PTO-U206"),
+        ("for i in pto.range(n):\n        break\n    isa.store_scalar(y, 0, n)", "PTO-U206"),
         ("with pto.If(n > 0):\n        pass", "PTO-U208"),
         ("a = [0]\n    for i in pto.range(n):\n        a[0] = a[0] + 1", "PTO-U217"),
         ("for i in pto.range(n):\n        LOG.append(1)", "PTO-U217"),
@@ -267,7 +268,7 @@ def test_without_source_a_loop_changes_containers_of_its_own():
         "    for i in pto.range(n):\n"
         "        both = [i, i + 1]\n"
         "        both.append(both[0] + both[1])\n"
-        "        pto.store_scalar(y, i, both[2].to(pto.i32))\n"
+        "        isa.store_scalar(y, i, both[2].to(pto.i32))\n"
     )
     y = np.zeros(4, np.int32)
     k(y, 3)
@@ -276,9 +277,9 @@ def test_without_source_a_loop_changes_containers_of_its_own():
 
 def test_source_that_python_keeps_by_code_is_found(monkeypatch: pytest.MonkeyPatch):
     text = (
-        "def k(y: I32, n: Number):\n    v = n * 2 if n > 2 else n\n    pto.store_scalar(y, 0, v)\n"
+        "def k(y: I32, n: Number):\n    v = n * 2 if n > 2 else n\n    isa.store_scalar(y, 0, v)\n"
     )
-    names: dict[str, Any] = {"pto": pto, "I32": I32, "Number": Number}
+    names: dict[str, Any] = {"pto": pto, "isa": isa, "I32": I32, "Number": Number}
     exec(compile(text, "<python-input-7>", "single"), names)
     lines = text.splitlines(keepends=True)
     by_code = {names["k"].__code__: lines}.get
@@ -358,7 +359,7 @@ def test_a_print_that_somebody_replaced_is_print(monkeypatch: pytest.MonkeyPatch
 def test_f_strings_show_numbers_and_tiles():
     def kernel(x: F32, y: I32, n: Number) -> None:
         t = pto.load(x, 1, 4)
-        print(f"{LIMIT:>3}: n = {n:3d} and {n * 2:x}!", f"x[0] = {pto.tgetval(t, 0):.2f}", "end")
+        print(f"{LIMIT:>3}: n = {n:3d} and {n * 2:x}!", f"x[0] = {isa.tgetval(t, 0):.2f}", "end")
         print(f"tile {t}")
         assert n < 20, f"n is {n}"
         put(y, 0, n)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 F32 = pto.Global[pto.f32]
 X = (np.arange(16 * 64, dtype=np.float32).reshape(16, 64) - 500) / 100
@@ -344,8 +345,8 @@ def test_an_unknown_approximation_is_a_finding():
 
 def test_an_element_by_its_indices():
     def k(x: F32, y: F32, n: pto.Scalar[pto.i32]) -> None:
-        pto.store_scalar(y, 0, 1, pto.load_scalar(x, n, 5) + pto.load_scalar(x, n * 64 + 6))
-        pto.store_scalar(y, 0, 0, pto.load_scalar(x[2:, 8:].T, 1, n))
+        isa.store_scalar(y, 0, 1, isa.load_scalar(x, n, 5) + isa.load_scalar(x, n * 64 + 6))
+        isa.store_scalar(y, 0, 0, isa.load_scalar(x[2:, 8:].T, 1, n))
 
     for engine in ("reference", "jit"):
         y = np.zeros((1, 2), np.float32)
@@ -356,7 +357,7 @@ def test_an_element_by_its_indices():
 @pytest.mark.parametrize(("indices", "told"), [((1, 64), "index 64"), ((1, 2, 3), "3 indices")])
 def test_an_element_that_is_not_there(indices: tuple[int, ...], told: str):
     def k(x: F32, y: F32) -> None:
-        pto.store_scalar(y, 0, pto.load_scalar(x, *indices))
+        isa.store_scalar(y, 0, isa.load_scalar(x, *indices))
 
     with pytest.raises(pto.PtoError, match=told) as caught:
         pto.kernel(k)(X, np.zeros(4, np.float32))

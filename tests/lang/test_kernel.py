@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.ir.copied import same
 from pto.ir.text.parser import parse
 from pto.lang import stubs
@@ -24,9 +25,9 @@ from pto.verify import judge
 @pto.kernel
 def double(x: pto.Global, y: pto.Global, factor: float = 2.0) -> None:
     t = pto.tile(16, 64, x.dtype)
-    pto.tload(t, x)
-    pto.tmuls(t, t, factor)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tmuls(t, t, factor)
+    isa.tstore(y, t)
 
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float32, np.int32])
@@ -44,9 +45,9 @@ def test_same_shapes_are_traced_once():
     def counted(x: pto.Global[pto.f32], n: int) -> None:
         calls.append(n)
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tadds(t, t, float(n))
-        pto.tstore(x, t)
+        isa.tload(t, x)
+        isa.tadds(t, t, float(n))
+        isa.tstore(x, t)
 
     x = np.zeros(64, np.float32)
     for n in (1, 1, 2, 1):
@@ -106,13 +107,13 @@ def test_manual_mode_places_tiles():
         a = pto.tile(1, 64, pto.f32)
         pto.assign(a, 0x1000)
         b = pto.tile(1, 64, pto.f32, address=0x2000)
-        pto.tload(a, x)
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
-        pto.tadds(b, a, 1.0)
-        pto.set_flag("V", "MTE3", 0)
-        pto.wait_flag("V", "MTE3", 0)
-        pto.tstore(x, b)
+        isa.tload(a, x)
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
+        isa.tadds(b, a, 1.0)
+        isa.set_flag("V", "MTE3", 0)
+        isa.wait_flag("V", "MTE3", 0)
+        isa.tstore(x, b)
 
     x = np.zeros(64, np.float32)
     placed(x)
@@ -126,9 +127,9 @@ def test_a_kernel_with_flags_states_its_core(role: str, core: str):
     def loads(x: pto.Global[pto.f16], ordered: bool) -> None:
         for n in range(2):
             t = pto.tile(16, 16, pto.f16, role=role, address=512 * n)
-            pto.tload(t, x)
+            isa.tload(t, x)
         if ordered:
-            pto.barrier("MTE2")
+            isa.barrier("MTE2")
 
     x = np.zeros((16, 16), np.float16)
     for ordered in (True, False):  # a compiler that orders the pipes finds the core itself
@@ -141,9 +142,9 @@ def test_sections_run_on_their_side():
     @pto.kernel
     def sides(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
         with pto.section_cube():
-            pto.store_scalar(x, 0, pto.scalar(7, pto.i32))
+            isa.store_scalar(x, 0, pto.scalar(7, pto.i32))
         with pto.section_vector():
-            pto.store_scalar(y, pto.subblock_idx(), pto.scalar(9, pto.i32))
+            isa.store_scalar(y, pto.subblock_idx(), pto.scalar(9, pto.i32))
 
     x, y = np.zeros(2, np.int32), np.zeros(2, np.int32)
     sides(x, y)
@@ -161,7 +162,7 @@ def test_stubs_are_up_to_date():
 
 def test_every_instruction_is_a_function_with_a_docstring():
     for name, row in instructions().items():
-        function = getattr(pto, name)
+        function = getattr(isa, name)
         assert function.__name__ == name
         assert row.meaning in function.__doc__
         required = [p.required for p in parameters(row) if not p.keyword_only]
@@ -179,15 +180,15 @@ def test_tile_instructions_take_the_destination_first():
 
 
 def test_unknown_name_suggests_a_known_one():
-    with pytest.raises(AttributeError, match="tadd"):
-        pto.tad  # noqa: B018
+    with pytest.raises(AttributeError, match="`tadd`"):
+        isa.tad  # noqa: B018
 
 
 def test_importing_the_package_loads_nothing():
     code = "import pto, sys; print(*(m for m in sys.modules if m[:3] in ('pto', 'num')))"
     root = Path(pto.__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
-    loaded = {"pto", "pto.lang", "pto.lang.names"}
+    loaded = {"pto", "pto.isa", "pto.lang", "pto.lang.names"}
     assert {m for m in done.stdout.split() if m != "numbers"} == loaded
 
 
@@ -196,15 +197,15 @@ SETTINGS = {"scale": 2.0}
 
 
 def _scaled(t: Any) -> None:
-    pto.tmuls(t, t, SCALE)
+    isa.tmuls(t, t, SCALE)
 
 
 def _kernel_of(multiply: Any) -> pto.Kernel:
     def scale(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(16, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         multiply(t)
-        pto.tstore(y, t)
+        isa.tstore(y, t)
 
     return pto.kernel(scale)
 
@@ -213,10 +214,10 @@ def test_what_a_kernel_sees_besides_its_arguments_is_part_of_its_program(monkeyp
     factor, space = 2.0, SimpleNamespace(scale=2.0)
     kernels = [
         _kernel_of(_scaled),
-        _kernel_of(lambda t: pto.tmuls(t, t, SCALE)),
-        _kernel_of(lambda t: pto.tmuls(t, t, SETTINGS["scale"])),
-        _kernel_of(lambda t: pto.tmuls(t, t, factor)),
-        _kernel_of(lambda t: pto.tmuls(t, t, space.scale)),
+        _kernel_of(lambda t: isa.tmuls(t, t, SCALE)),
+        _kernel_of(lambda t: isa.tmuls(t, t, SETTINGS["scale"])),
+        _kernel_of(lambda t: isa.tmuls(t, t, factor)),
+        _kernel_of(lambda t: isa.tmuls(t, t, space.scale)),
     ]
 
     def results() -> list[float]:
@@ -240,9 +241,9 @@ def test_warnings_of_a_check_are_shown_at_a_launch():
     def overlapping(x: pto.Global[pto.f32]) -> None:
         a = pto.tile(16, 64, pto.f32, address=0)
         b = pto.tile(16, 64, pto.f32, address=0x100)
-        pto.tload(a, x)
-        pto.tload(b, x)
-        pto.tadd(a, a, b)
+        isa.tload(a, x)
+        isa.tload(b, x)
+        isa.tadd(a, a, b)
 
     with pytest.warns(pto.PtoWarning, match="PTO-M106") as caught:
         overlapping(np.zeros((16, 64), np.float32), coverage=False)
@@ -254,8 +255,8 @@ def test_a_watched_run_says_what_it_looked_at():
     def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32], address: Any = None) -> None:
         t = pto.tile(16, 64, pto.f32, address=address)
         i = pto.block_idx() * 16
-        pto.tload(t, x[i:, :])
-        pto.tstore(y[i:, :], t)
+        isa.tload(t, x[i:, :])
+        isa.tstore(y[i:, :], t)
 
     x = np.zeros((64, 64), np.float32)
     assert "1 block watched, the program asks which one it is" in str(copy.sanitize(x, x.copy()))

@@ -12,43 +12,44 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 F32 = pto.Global[pto.f32]
 
 
 def wrong_order(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tload(x, t)  # here
+    isa.tload(x, t)  # here
 
 
 def wrong_role(x: F32, y: F32) -> None:
     a = pto.tile(16, 128, pto.f32)
     b = pto.tile(128, 16, pto.f32)
     c = pto.tile(16, 16, pto.f32, role="acc")
-    pto.tmatmul(c, a, b)  # here
+    isa.tmatmul(c, a, b)  # here
 
 
 def wrong_type(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tload(t, x)
-    pto.tand(t, t, t)  # here
+    isa.tload(t, x)
+    isa.tand(t, t, t)  # here
 
 
 def too_big(x: F32, y: F32) -> None:
     t = pto.tile(1024, 128, pto.f32)  # here
-    pto.tload(t, x)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tstore(y, t)
 
 
 def too_few(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tadd(t, t)  # here
+    isa.tadd(t, t)  # here
 
 
 def tile_as_a_condition(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
     if t:  # here
-        pto.tload(t, x)
+        isa.tload(t, x)
 
 
 def python_range(x: F32, y: F32) -> None:
@@ -59,18 +60,18 @@ def python_range(x: F32, y: F32) -> None:
 def two_regions(x: F32, y: F32) -> None:
     a = pto.tile(16, 128, pto.f32)
     b = pto.tile(16, 128, pto.f32)
-    pto.tload(a, x[0:8, :])
-    pto.tload(b, x[0:4, :])
-    pto.tadd(a, a, b)  # here
+    isa.tload(a, x[0:8, :])
+    isa.tload(b, x[0:4, :])
+    isa.tadd(a, a, b)  # here
 
 
 def number_for_a_tile(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tadd(t, t, 1.0)  # here
+    isa.tadd(t, t, 1.0)  # here
 
 
 def unknown_word(x: F32, y: F32) -> None:
-    pto.set_flag("MTE2", "VEC", 0)  # here
+    isa.set_flag("MTE2", "VEC", 0)  # here
 
 
 def size_of_the_program(x: F32, y: F32) -> None:
@@ -79,30 +80,30 @@ def size_of_the_program(x: F32, y: F32) -> None:
 
 def does_not_fit_the_view(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tload(t, x)
-    pto.tstore(y[0:8, :], t)  # here
+    isa.tload(t, x)
+    isa.tstore(y[0:8, :], t)  # here
 
 
 def unplaced_neighbour(x: F32, y: F32) -> None:
     a = pto.tile(16, 128, pto.f32, address=0)
     b = pto.tile(16, 128, pto.f32, address=0x100)
-    pto.tload(a, x)
-    pto.tload(b, x)
-    pto.tadd(a, a, b)
-    pto.tstore(y, a)
+    isa.tload(a, x)
+    isa.tload(b, x)
+    isa.tadd(a, a, b)
+    isa.tstore(y, a)
 
 
 def bound_in_one_branch(x: F32, y: F32) -> None:
     if pto.block_idx() > 0:
         n = 5.0
-    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)  # here
+    isa.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)  # here
 
 
 def bound_to_two_kinds(x: F32, y: F32) -> None:
     n = 5.0
     if pto.block_idx() > 0:
         n = "five"
-    pto.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)  # here
+    isa.tmuls(pto.tile(16, 128, pto.f32), pto.tile(16, 128, pto.f32), n)  # here
 
 
 def nothing_at_first(x: F32, y: F32) -> None:
@@ -128,17 +129,17 @@ def bound_in_a_loop_that_may_not_run(x: F32, y: F32) -> None:
 
 def too_large_for_i16(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.i16)
-    pto.tadds(t, t, 40000)  # here
+    isa.tadds(t, t, 40000)  # here
 
 
 def too_large_for_i8(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.i8)
-    pto.tadds(t, t, 1000)  # here
+    isa.tadds(t, t, 1000)  # here
 
 
 def too_large_for_f16(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f16)
-    pto.tadds(t, t, 1e6)  # here
+    isa.tadds(t, t, 1e6)  # here
 
 
 def too_large_for_an_index(x: F32, y: F32) -> None:
@@ -147,20 +148,20 @@ def too_large_for_an_index(x: F32, y: F32) -> None:
 
 def a_tile_for_a_number(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tadds(t, t, t)  # here
+    isa.tadds(t, t, t)  # here
 
 
 def an_element_for_a_number(x: F32, y: F32) -> None:
     t = pto.tile(16, 128, pto.f32)
-    pto.tadds(t, t, x[0, 0])  # here
+    isa.tadds(t, t, x[0, 0])  # here
 
 
 def behind_the_end(x: F32, y: F32) -> None:
-    pto.tload(pto.tile(16, 128, pto.f32), x[600:, :])  # here
+    isa.tload(pto.tile(16, 128, pto.f32), x[600:, :])  # here
 
 
 def an_empty_slice(x: F32, y: F32) -> None:
-    pto.tload(pto.tile(16, 128, pto.f32), x[8:4, :])  # here
+    isa.tload(pto.tile(16, 128, pto.f32), x[8:4, :])  # here
 
 
 def walked(x: F32, y: F32) -> None:
@@ -171,12 +172,12 @@ def walked(x: F32, y: F32) -> None:
 def raised_in_a_branch(x: F32, y: F32) -> None:
     if pto.block_idx() > 0:
         raise ValueError("blocks")  # here
-    pto.tload(pto.tile(16, 128, pto.f32), x)
+    isa.tload(pto.tile(16, 128, pto.f32), x)
 
 
 def condition_alone(x: F32, y: F32) -> None:
     pto.If(pto.block_idx() > 0)  # here
-    pto.tload(pto.tile(16, 128, pto.f32), x)
+    isa.tload(pto.tile(16, 128, pto.f32), x)
 
 
 def carry_compared(x: F32, y: F32) -> None:
@@ -224,7 +225,7 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (too_large_for_f16, "PTO-T202", "from -65504.0 to 65504.0"),
     (too_large_for_an_index, "PTO-T202", "does not fit index"),
     (a_tile_for_a_number, "PTO-T200", "of two tiles, write a + b"),
-    (an_element_for_a_number, "PTO-T200", "pto.load_scalar(x, i)"),
+    (an_element_for_a_number, "PTO-T200", "isa.load_scalar(x, i)"),
     (behind_the_end, "PTO-S201", "a slice from 600 on: the dimension has 16"),
     (an_empty_slice, "PTO-S201", "from 8 to 4 is empty"),
     (walked, "PTO-U081", "for i in pto.range"),
@@ -260,7 +261,7 @@ def test_caret_covers_the_call():
     loc = caught.value.diagnostics[0].loc
     assert loc is not None
     source = inspect.getsource(too_few).splitlines()[2]
-    assert source[loc.col - 1 : (loc.end or 0) - 1] == "pto.tadd(t, t)"
+    assert source[loc.col - 1 : (loc.end or 0) - 1] == "isa.tadd(t, t)"
 
 
 def test_overlapping_tiles_are_found_without_a_run():
@@ -274,9 +275,9 @@ def test_wrong_type_for_the_profile_names_where_it_is_legal():
     @pto.kernel(profile="a5")
     def narrow(x: pto.Global[pto.i8], y: pto.Global[pto.i8]) -> None:
         t = pto.tile(16, 128, pto.i8)
-        pto.tload(t, x)
-        pto.tadd(t, t, t)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tadd(t, t, t)
+        isa.tstore(y, t)
 
     x = np.ones((16, 128), np.int8)
     y = np.zeros_like(x)
@@ -296,7 +297,7 @@ def test_tile_used_after_its_kernel():
 
     @pto.kernel
     def second(x: F32) -> None:
-        pto.tload(kept[0], x)
+        isa.tload(kept[0], x)
 
     x = np.zeros((16, 128), np.float32)
     first(x, coverage=False)
@@ -327,8 +328,8 @@ def test_an_array_that_the_tile_cannot_hold_is_not_cut_in_silence(shape: tuple[i
     @pto.kernel
     def cut(x: F32, y: F32) -> None:
         t = pto.tile(16, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tstore(y, t)
 
     x = np.zeros(shape, np.float32)
     with pytest.raises(pto.PtoError) as caught:
@@ -344,7 +345,7 @@ def test_an_array_that_the_tile_cannot_hold_is_not_cut_in_silence(shape: tuple[i
 def test_an_array_whose_parameter_is_not_annotated_is_named():
     @pto.kernel
     def plain(x: Any, y: F32) -> None:
-        pto.tload(pto.tile(16, 64, pto.f32), x)
+        isa.tload(pto.tile(16, 64, pto.f32), x)
 
     x = np.zeros((16, 64), np.float32)
     with pytest.raises(pto.PtoError) as caught:
@@ -354,7 +355,12 @@ def test_an_array_whose_parameter_is_not_annotated_is_named():
 
 def test_a_wrong_name_is_answered_with_right_ones():
     with pytest.raises(AttributeError, match=r"`tcos`|`tload`|`tlog`"):
-        _ = pto.tlogs
+        _ = isa.tlogs
+
+
+def test_an_instruction_of_pto_itself_is_answered_with_its_place():
+    with pytest.raises(AttributeError, match=r"from pto import isa.*isa\.tadd"):
+        _ = pto.tadd
 
 
 @pytest.mark.parametrize("word", ["ALL", "vv", "VST"])
@@ -362,7 +368,7 @@ def test_a_part_of_a_word_is_refused_with_the_words(word: str):
     @pto.kernel
     def fence(x: F32) -> None:
         with pto.vecscope():
-            pto.mem_bar(word)
+            isa.mem_bar(word)
 
     with pytest.raises(pto.PtoError) as caught:
         fence(np.zeros(64, np.float32))
@@ -378,14 +384,14 @@ def test_a_transfer_between_types_of_one_size_is_no_conversion(kinds: tuple[Any,
     @pto.kernel
     def load(x: pto.Global[Any], y: pto.Global[Any]) -> None:
         t = pto.tile(16, 64, kind)
-        pto.tload(t, x)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tstore(y, t)
 
     @pto.kernel
     def bits(x: pto.Global[Any], y: pto.Global[Any]) -> None:
         t = pto.tile(16, 64, kind)
-        pto.tload(t, x.view(kind))
-        pto.tstore(y.view(kind), t)
+        isa.tload(t, x.view(kind))
+        isa.tstore(y.view(kind), t)
 
     x = np.arange(1024, dtype=array).reshape(16, 64)
     with pytest.raises(pto.PtoError) as caught:
@@ -401,7 +407,7 @@ def test_a_transfer_between_types_of_one_size_is_no_conversion(kinds: tuple[Any,
 def test_an_array_of_bits_is_no_array_of_numbers():
     @pto.kernel
     def plain(x: F32) -> None:
-        pto.tload(pto.tile(16, 64, pto.f32), x)
+        isa.tload(pto.tile(16, 64, pto.f32), x)
 
     with pytest.raises(pto.PtoError) as caught:
         plain(np.zeros((16, 64), np.uint32))
@@ -412,22 +418,22 @@ def test_names_of_a_body_may_be_bound_where_nobody_else_reads_them():
     @pto.kernel
     def bodies(x: F32, y: F32) -> None:
         t, k = pto.tile(16, 64, pto.f32), 1.0
-        pto.tload(t, x)
+        isa.tload(t, x)
         for i in pto.range(3):
             k = i.to(pto.f32)
             rows = 16.0
-            pto.tadds(t, t, k)
+            isa.tadds(t, t, k)
         if pto.block_idx() > 0:
             m = 3.0
-            pto.tadds(t, t, m)
+            isa.tadds(t, t, m)
         else:
             m = 4.0
-            pto.tadds(t, t, m)
+            isa.tadds(t, t, m)
         for _ in pto.range(2):
             k = 2.0
-            pto.tadds(t, t, k)
-        pto.tadds(t, t, rows)
-        pto.tstore(y, t)
+            isa.tadds(t, t, k)
+        isa.tadds(t, t, rows)
+        isa.tstore(y, t)
 
     x = np.zeros((16, 64), np.float32)
     y = np.zeros_like(x)
@@ -470,7 +476,7 @@ def test_what_python_would_answer_with_a_traceback_is_a_finding(function: Any, c
 def test_a_masked_array_is_refused():
     @pto.kernel
     def plain(x: F32) -> None:
-        pto.tload(pto.tile(16, 64, pto.f32), x)
+        isa.tload(pto.tile(16, 64, pto.f32), x)
 
     x = np.ones((16, 64), np.float32)
     with pytest.raises(pto.PtoError) as caught:
@@ -503,8 +509,8 @@ def test_a_kernel_is_made_of_a_function(given: Any):
 @pto.kernel
 def _plain(x: F32, y: F32, n: pto.i32 = 0) -> None:  # type: ignore[assignment]
     t = pto.tile(16, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tstore(y, t)
 
 
 @pytest.mark.parametrize(
@@ -587,17 +593,17 @@ def test_a_region_that_does_not_fit_names_what_sets_it():
     def tail(x: F32, y: F32) -> None:
         i = pto.block_idx() * 16
         t, sums = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
-        pto.texpands(sums, 0.0)
-        pto.tload(t, x[i:, :])
-        pto.tadd(sums, sums, t)
-        pto.tstore(y[i:, :], sums)
+        isa.texpands(sums, 0.0)
+        isa.tload(t, x[i:, :])
+        isa.tadd(sums, sums, t)
+        isa.tstore(y[i:, :], sums)
 
     @pto.kernel
     def filled(x: F32, y: F32) -> None:
         i = pto.block_idx() * 16
         sums = pto.tile(16, 64, pto.f32)
-        pto.texpands(sums, 0.0)
-        pto.tstore(y[i:, :], sums)
+        isa.texpands(sums, 0.0)
+        isa.tstore(y[i:, :], sums)
 
     x = np.zeros((20, 64), np.float32)
     for kernel, code in ((tail, "PTO-S021"), (filled, "PTO-M006")):
@@ -612,8 +618,8 @@ def test_sizes_may_be_numbers_of_numpy():
     @pto.kernel
     def sized(x: F32, y: F32) -> None:
         t = pto.tile(np.int32(16), np.int64(64), pto.f32)
-        pto.tload(t, x)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tstore(y, t)
 
     x = np.ones((16, 64), np.float32)
     y = np.zeros_like(x)

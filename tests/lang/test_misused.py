@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import Diagnostic
 from pto.lang.call.misused import instead
 from pto.lang.call.place import is_own
@@ -108,7 +109,7 @@ def test_a_misuse_is_explained_at_the_line(name: str):
 def test_numpy_cannot_compute_with_a_register(function: Callable[[Any, Any], object]):
     def body(t: Any, x: Any, n: Any) -> None:
         with pto.vecscope():
-            v = pto.vlds(t, 0)
+            v = isa.vlds(t, 0)
             function(v, v)
 
     assert f"NumPy's {function.__name__} cannot compute" in told(body).message

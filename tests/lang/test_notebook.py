@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import Diagnostic, Note
 from pto.observe import sanitize
 
@@ -50,16 +51,16 @@ class Reader(HTMLParser):
 def add_one(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.Scalar[pto.i32]) -> None:
     """Adds <b>one</b>."""
     t = pto.tile(4, 8, pto.f32)
-    pto.tload(t, x)
-    pto.tadds(t, t, 1.0)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tadds(t, t, 1.0)
+    isa.tstore(y, t)
 
 
 def test_a_tile_shows_values_region_and_order():
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     with pto.eager("a5"):
         t = pto.tile(4, 8, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         found = Reader(t._repr_html_())
     assert "valid 3x4" in found.text
     assert len(found.cells) == 4 * 8
@@ -73,7 +74,7 @@ def test_the_order_is_that_of_the_layout():
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     with pto.eager("a5"):
         t = pto.tile(8, 4, pto.f32, layout="DN")
-        pto.tload(t, x)
+        isa.tload(t, x)
         shown = t._repr_html_()
     orders = [int(n) for n in re.findall(r'margin-left:3px">(\d+)<', shown)]
     assert orders == [c * 8 + r for r in range(8) for c in range(4)]  # column by column
@@ -83,7 +84,7 @@ def test_a_large_tile_shows_its_corner_and_its_edges():
     x = np.arange(20 * 50, dtype=np.float32).reshape(20, 50)
     with pto.eager("a5"):
         t = pto.tile(32, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         found = Reader(t._repr_html_())
     assert "…" in found.text
     shaded = [text for style, text in found.cells if "background" in style]
@@ -97,9 +98,9 @@ def test_a_tile_of_a_trace_shows_its_type():
     @pto.kernel
     def looked_at(x: pto.Global[pto.f32]) -> None:
         t = pto.tile(8, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         shown.append(t._repr_html_())
-        pto.tstore(x, t)
+        isa.tstore(x, t)
 
     looked_at(np.zeros((8, 64), np.float32))
     assert "tile_buf&lt;vec" in shown[0]
@@ -129,7 +130,7 @@ def test_findings_show_the_line_and_the_caret():
     found = racy.racy.sanitize(x, x.copy())
     shown = Reader(found._repr_html_())
     assert "PTO-R" in shown.text
-    assert "pto.tadds(t, t, 1.0)" in shown.text
+    assert "isa.tadds(t, t, 1.0)" in shown.text
     assert "^^^" in shown.text
     verdict = sanitize(racy.racy.module(x, x), args=[x, x.copy()])
     assert "PTO-R" in Reader(verdict._repr_html_()).text
@@ -141,7 +142,7 @@ def test_a_difference_is_shown_like_a_finding():
     found = pto.diff(add_one, lambda x, y, n: x + 2, (x, x.copy(), 1))
     shown = Reader(found._repr_html_())
     assert "y[0, 0] is 1, wanted 2" in shown.text
-    assert "pto.tadds(t, t, 1.0)" in shown.text
+    assert "isa.tadds(t, t, 1.0)" in shown.text
     same = pto.diff(add_one, lambda x, y, n: x + 1, (x, x.copy(), 1))
     assert "no difference" in Reader(same._repr_html_()).text
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import Diagnostic
 from pto.plan.stores import uses
 from pto.run.launch.call import require_legal
@@ -225,7 +226,7 @@ def in_shares(x: F32, y: F32) -> None:
 
 
 def of_data(table: pto.Global[pto.i32], x: F32, y: F32) -> None:
-    i = pto.load_scalar(table, pto.block_idx()) * 16
+    i = isa.load_scalar(table, pto.block_idx()) * 16
     pto.store(y[i:, :], pto.load(x[i:, :], 16, 64))
 
 
@@ -271,7 +272,7 @@ def test_a_tile_that_a_loop_carries_is_written_by_its_first_iteration():
         for i in pto.range(0, 32, 16):
             if i > 0:
                 pto.store(y, t)
-            pto.tload(t, x[i:, :])
+            isa.tload(t, x[i:, :])
 
     assert not told(lambda: later(ones(32, 64), ones(16, 64)))
 
@@ -282,7 +283,7 @@ def test_a_first_iteration_that_reads_before_it_writes_is_told():
         t = pto.tile(16, 64, pto.f32)
         for i in pto.range(0, 32, 16):
             pto.store(y, t)
-            pto.tload(t, x[i:, :])
+            isa.tload(t, x[i:, :])
 
     assert told(lambda: before(ones(32, 64), ones(16, 64))) == ["V219"]
 

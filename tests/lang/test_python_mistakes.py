@@ -175,8 +175,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a register after its scope": (
         "PTO-U216",
-        "t = pto.load(x, 16, 64)\nwith pto.vecscope():\n    v = pto.vlds(t, 0)\n"
-        "with pto.vecscope():\n    pto.vsts(v, t, 0)  # here",
+        "t = pto.load(x, 16, 64)\nwith pto.vecscope():\n    v = isa.vlds(t, 0)\n"
+        "with pto.vecscope():\n    isa.vsts(v, t, 0)  # here",
     ),
     "one of two tiles changed in place": (
         "PTO-U217",
@@ -226,7 +226,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a tile that a register is stored to by its other name": (
         "PTO-U217",
         "a = pto.load(x, 16, 64)\nb = a\nfor i in pto.range(n):\n    with pto.vecscope():\n"
-        "        v = pto.vlds(a, 0)\n        pto.vsts(v + v, a, 0)  # here\n    b = b + 1.0\npto.store(y, a + b)",
+        "        v = isa.vlds(a, 0)\n        isa.vsts(v + v, a, 0)  # here\n    b = b + 1.0\npto.store(y, a + b)",
     ),
     "raise in a branch": ("PTO-U206", "if n > 0:\n    raise ValueError('n')  # here"),
     "raise in a loop": ("PTO-U206", "for i in pto.range(n):\n    raise ValueError('n')  # here"),
@@ -571,6 +571,7 @@ def kernel_of(body: str, file: str) -> tuple[Any, list[str]]:
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     names: dict[str, Any] = {
         "pto": pto,
+        "isa": pto.isa,
         "__name__": "kernels",
         "F32": pto.Global[pto.f32],
         "Number": pto.Scalar[pto.i32],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 F32 = pto.Global[pto.f32]
 Named = pto.Global[pto.f32, "m", "n"]
@@ -17,8 +18,8 @@ Named = pto.Global[pto.f32, "m", "n"]
 def copy_rows(x: F32, y: F32) -> None:
     i = pto.block_idx() * 16
     t = pto.tile(16, 64, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.tstore(y[i:, :], t)
 
 
 @pytest.mark.parametrize("rows", [16, 48, 1, 17, 31, 63])
@@ -42,8 +43,8 @@ def test_counters_that_step_by_whole_tiles_are_static():
     def blocks(x: F32, y: F32) -> None:
         for i in pto.range(0, x.shape[0], 16):
             t = pto.tile(16, 64, pto.f32)
-            pto.tload(t, x[i:, :])
-            pto.tstore(y[i:, :], t)
+            isa.tload(t, x[i:, :])
+            isa.tstore(y[i:, :], t)
 
     x = np.random.default_rng(1).standard_normal((48, 64), dtype=np.float32)
     y = np.zeros_like(x)
@@ -92,9 +93,9 @@ def test_slices_end_where_the_array_ends():
     def pieces(x: F32, y: F32) -> None:
         i = pto.block_idx() * 24
         t = pto.tile(1, 24, pto.f32)
-        pto.tload(t, x[i : i + 24])
-        pto.tadds(t, t, 1.0)
-        pto.tstore(y[i : i + 24], t)
+        isa.tload(t, x[i : i + 24])
+        isa.tadds(t, t, 1.0)
+        isa.tstore(y[i : i + 24], t)
 
     x = np.arange(100, dtype=np.float32)
     y = np.zeros_like(x)
@@ -107,11 +108,11 @@ def test_region_after_a_branch_is_asked_of_the_tile():
     def branch(x: F32, y: F32, few: pto.Scalar[pto.i32]) -> None:
         t = pto.tile(16, 64, pto.f32)
         if few > 0:
-            pto.tload(t, x[0:4, :])
+            isa.tload(t, x[0:4, :])
         else:
-            pto.tload(t, x[0:16, :])
-        pto.tadds(t, t, 1.0)
-        pto.tstore(y, t)
+            isa.tload(t, x[0:16, :])
+        isa.tadds(t, t, 1.0)
+        isa.tstore(y, t)
 
     x = np.zeros((16, 64), np.float32)
     for few, rows in ((1, 4), (0, 16)):
@@ -127,13 +128,13 @@ def test_reductions_give_columns_and_rows():
         t = pto.tile(16, 64, pto.f32)
         r = pto.tile(16, 1, pto.f32, layout="DN")
         c = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
-        pto.trowsum(r, t)
-        pto.tcolsum(c, t)
+        isa.tload(t, x)
+        isa.trowsum(r, t)
+        isa.tcolsum(c, t)
         assert r.valid == (5, 1)
         assert c.valid == (1, 9)
-        pto.tstore(rows, r)
-        pto.tstore(cols, c)
+        isa.tstore(rows, r)
+        isa.tstore(cols, c)
 
     x = np.arange(45, dtype=np.float32).reshape(5, 9)
     rows, cols = np.zeros((5, 1), np.float32), np.zeros((1, 9), np.float32)
@@ -147,8 +148,8 @@ def test_more_dimensions_are_indexed():
     def transpose_heads(x: F32, y: F32) -> None:
         b, h = pto.block_idx() // x.shape[1], pto.block_idx() % x.shape[1]
         t = pto.tile(8, 16, pto.f32)
-        pto.tload(t, x[b, h, :, :])
-        pto.tstore(y[b, :, h, :], t)
+        isa.tload(t, x[b, h, :, :])
+        isa.tstore(y[b, :, h, :], t)
 
     x = np.arange(2 * 3 * 8 * 16, dtype=np.float32).reshape(2, 3, 8, 16)
     y = np.zeros((2, 8, 3, 16), np.float32)
@@ -162,13 +163,13 @@ def test_products_of_edges_have_the_edges():
         tiles: list[Any] = []
         for array, role, shape in ((a, "left", (32, 64)), (b, "right", (64, 32))):
             mat = pto.tile(*shape, pto.f16, role="mat")
-            pto.tload(mat, array)
+            isa.tload(mat, array)
             tiles.append(pto.tile(*shape, pto.f16, role=role))
-            pto.tmov(tiles[-1], mat)
+            isa.tmov(tiles[-1], mat)
         acc = pto.tile(32, 32, pto.f32, role="acc")
-        pto.tmatmul(acc, *tiles)
+        isa.tmatmul(acc, *tiles)
         assert acc.valid == (20, 25)
-        pto.tstore(c, acc)
+        isa.tstore(c, acc)
 
     rng = np.random.default_rng(3)
     a = rng.integers(-8, 8, (20, 50)).astype(np.float16)
@@ -183,10 +184,10 @@ def test_regions_that_only_the_run_knows_are_held_to_the_rules(engine: str):
     @pto.kernel
     def add(x: F32, y: F32, z: F32, rows: pto.Scalar[pto.i32]) -> None:
         a, b = pto.tile(64, 64, pto.f32), pto.tile(64, 64, pto.f32)
-        pto.tload(a, x[0:rows, :])
-        pto.tload(b, y)
-        pto.tadd(a, a, b)
-        pto.tstore(z[0:rows, :], a)
+        isa.tload(a, x[0:rows, :])
+        isa.tload(b, y)
+        isa.tadd(a, a, b)
+        isa.tstore(z[0:rows, :], a)
 
     x, y, z = np.ones((40, 50), np.float32), np.ones((33, 50), np.float32), np.zeros((40, 50))
     z = z.astype(np.float32)
@@ -206,8 +207,8 @@ def test_a_window_of_several_row_dimensions_fills_a_tile(profile: str):
     def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         i = pto.block_idx() * 2
         t = pto.tile(6, 8, pto.f32)
-        pto.tload(t, x[i : i + 2, 1, :, :])
-        pto.tstore(y[i : i + 2, 0, :, :], t)
+        isa.tload(t, x[i : i + 2, 1, :, :])
+        isa.tstore(y[i : i + 2, 0, :, :], t)
 
     x = np.arange(4 * 2 * 3 * 8, dtype=np.float32).reshape(4, 2, 3, 8)
     y = np.zeros((4, 1, 3, 8), np.float32)
@@ -243,11 +244,11 @@ def test_a_region_that_every_turn_wants_is_set_before_the_loop():
 def narrowed(x: F32, y: F32, z: F32, turns: pto.Scalar[pto.i32]) -> None:
     """Where the loop has no turn, all rows of x go to z; else those of its last."""
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[0:8, :])
+    isa.tload(t, x[0:8, :])
     for _ in pto.range(turns):
-        pto.tload(t, y[0:3, :])
-        pto.tadds(t, t, 1.0)
-    pto.tstore(z[0 : t.valid[0], :], t)
+        isa.tload(t, y[0:3, :])
+        isa.tadds(t, t, 1.0)
+    isa.tstore(z[0 : t.valid[0], :], t)
 
 
 @pytest.mark.parametrize("engine", ["jit", "reference"])

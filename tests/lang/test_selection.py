@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 SHAPES = [(16, 64), (16, 128), (9, 50), (37, 64), (1, 64), (40, 512)]
 
@@ -20,8 +21,8 @@ def test_where_is_that_of_numpy(profile: str, engine: str, kind: Any):
     def choose(x: pto.Global[Any], y: pto.Global[Any]) -> None:
         i = pto.block_idx() * 16
         t = pto.tile(16, 512, x.dtype)
-        pto.tload(t, x[i:, :])
-        pto.tstore(y[i:, :], pto.where(t < 0.0, -1.5, t))
+        isa.tload(t, x[i:, :])
+        isa.tstore(y[i:, :], pto.where(t < 0.0, -1.5, t))
 
     for shape in SHAPES:
         x = np.random.default_rng(0).standard_normal(shape).astype(kind)
@@ -38,8 +39,8 @@ def test_comparisons_of_tiles(mode: str):
         arrays = [each.astype(np.float32).reshape(1, 8) for each in (a, b, out)]
         tiles = [pto.tile(1, 8, pto.f32) for _ in range(2)]
         for tile, array in zip(tiles, arrays, strict=False):
-            pto.tload(tile, array)
-        pto.tstore(arrays[2], pto.where(getattr(tiles[0], sign)(tiles[1]), 1.0, 0.0))
+            isa.tload(tile, array)
+        isa.tstore(arrays[2], pto.where(getattr(tiles[0], sign)(tiles[1]), 1.0, 0.0))
     wanted = getattr(a, f"__{mode}__")(b)
     assert np.array_equal(arrays[2][0], wanted)
 
@@ -49,10 +50,10 @@ def test_a_mask_that_is_read_other_than_it_was_packed_is_found(width: int):
     @pto.kernel
     def mixed(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t, mask = pto.tile(16, width, pto.f32), pto.tile(16, 32, pto.u8)
-        pto.tload(t, x)
-        pto.tcmps(mask, t, 0.0, cmpMode="lt")
-        pto.tsel(t, mask, t, t)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tcmps(mask, t, 0.0, cmpMode="lt")
+        isa.tsel(t, mask, t, t)
+        isa.tstore(y, t)
 
     x = np.zeros((16, width), np.float32)
     with pytest.raises(pto.PtoError) as caught:
@@ -66,12 +67,12 @@ def test_a_tile_like_another_follows_its_region():
     def sums(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(16, 64, pto.f32)
         i = pto.block_idx() * 16
-        pto.tload(t, x[i:, :])
+        isa.tload(t, x[i:, :])
         total = pto.zeros_like(t)
         for _ in pto.range(3):
-            pto.tadd(total, total, t)
-        pto.tadd(total, total, pto.full_like(t, 0.5))
-        pto.tstore(y[i:, :], total)
+            isa.tadd(total, total, t)
+        isa.tadd(total, total, pto.full_like(t, 0.5))
+        isa.tstore(y[i:, :], total)
 
     x = np.ones((37, 64), np.float32)
     y = np.zeros_like(x)

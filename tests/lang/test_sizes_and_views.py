@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 F32 = pto.Global[pto.f32]
 ENGINES = ("reference", "jit")
@@ -38,8 +39,8 @@ def test_an_element_of_a_view_is_read(name: str) -> None:
 
     @pto.kernel(profile="a5")
     def element(x: F32, y: F32, n: pto.Scalar[pto.i32]) -> None:
-        pto.store_scalar(y, 0, pto.load_scalar(seen(x), 3))
-        pto.store_scalar(y, 1, pto.load_scalar(seen(x), n))
+        isa.store_scalar(y, 0, isa.load_scalar(seen(x), 3))
+        isa.store_scalar(y, 1, isa.load_scalar(seen(x), n))
 
     x = array(6, 8)
     for engine in ENGINES:
@@ -54,8 +55,8 @@ def test_an_element_of_a_view_is_written(name: str) -> None:
 
     @pto.kernel(profile="a5")
     def element(y: F32, n: pto.Scalar[pto.i32]) -> None:
-        pto.store_scalar(seen(y), 3, 5.0)
-        pto.store_scalar(seen(y), n, 7.0)
+        isa.store_scalar(seen(y), 3, 5.0)
+        isa.store_scalar(seen(y), n, 7.0)
 
     want = array(6, 8)
     whole = np.arange(48).reshape(6, 8)
@@ -71,7 +72,7 @@ def test_an_element_of_three_dimensions_turned() -> None:
     @pto.kernel(profile="a5")
     def element(x: F32, y: F32) -> None:
         for i in pto.range(24):
-            pto.store_scalar(y, i, pto.load_scalar(x.T, i))
+            isa.store_scalar(y, i, isa.load_scalar(x.T, i))
 
     x, y = array(2, 3, 4), np.zeros((1, 24), np.float32)
     element(x, y)
@@ -81,7 +82,7 @@ def test_an_element_of_three_dimensions_turned() -> None:
 def test_an_element_outside_of_a_view() -> None:
     @pto.kernel(profile="a5")
     def outside(x: F32) -> None:
-        pto.store_scalar(x[1:3, 0:2], 4, 1.0)
+        isa.store_scalar(x[1:3, 0:2], 4, 1.0)
 
     with pytest.raises(pto.PtoError, match=r"PTO-S201.*element 4 of a view of 4 elements"):
         outside(array(6, 8))
@@ -90,7 +91,7 @@ def test_an_element_outside_of_a_view() -> None:
 def test_a_pointer_knows_no_strides() -> None:
     @pto.kernel(profile="a5")
     def turned(x: F32) -> None:
-        pto.dcci(x.T, "SINGLE_CACHE_LINE")
+        isa.dcci(x.T, "SINGLE_CACHE_LINE")
 
     with pytest.raises(pto.PtoError, match=r"PTO-S201.*this view has strides \(1, 8\)"):
         turned(array(6, 8))
@@ -233,7 +234,7 @@ def test_the_scalar_unit_reads_anywhere() -> None:
     @pto.kernel(profile="a5")
     def element(x: F32, y: F32) -> None:
         t = pto.load(x, 8, 64)
-        pto.store_scalar(y, 0, pto.tgetval(t[2:3, 1:9], 2))
+        isa.store_scalar(y, 0, isa.tgetval(t[2:3, 1:9], 2))
 
     x, y = array(8, 64), np.zeros((1, 8), np.float32)
     element(x, y)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import pto
+from pto import isa
 
 try:
     import torch
@@ -27,20 +28,20 @@ def scaled(
 ) -> None:
     i = pto.block_idx() * rows
     t = pto.tile(rows, 64, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.tmuls(t, t, factor)
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.tmuls(t, t, factor)
+    isa.tstore(y[i:, :], t)
 
 
 @pto.kernel(profile="a5")
 def parts(x: pto.Global[pto.bf16], low: pto.Global[pto.bf16], high: pto.Global[pto.bf16]) -> None:
     t = pto.tile(8, 64, pto.bf16)
-    pto.tload(t, x)
-    pto.tmins(t, t, 0.0)
-    pto.tstore(low, t)
-    pto.tload(t, x)
-    pto.tmaxs(t, t, 0.0)
-    pto.tstore(high, t)
+    isa.tload(t, x)
+    isa.tmins(t, t, 0.0)
+    isa.tstore(low, t)
+    isa.tload(t, x)
+    isa.tmaxs(t, t, 0.0)
+    isa.tstore(high, t)
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

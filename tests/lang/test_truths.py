@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 I32 = pto.Global[pto.i32]
 ENGINES = ("reference", "jit")
@@ -84,8 +85,8 @@ def kernel_of(expressions: list[str], types: str = "n: pto.Scalar[pto.i32]") -> 
     lines = [f"def k(y: I32, {types}):"]
     for at, each in enumerate(expressions):
         stored = "v.to(pto.i32) if hasattr(v, 'to') else v"
-        lines += [f"    v = {each}", f"    pto.store_scalar(y, {at}, {stored})"]
-    text, names = "\n".join(lines) + "\n", {"pto": pto, "I32": I32}
+        lines += [f"    v = {each}", f"    isa.store_scalar(y, {at}, {stored})"]
+    text, names = "\n".join(lines) + "\n", {"pto": pto, "isa": isa, "I32": I32}
     file = f"<{expressions[0]}>"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     exec(compile(text, file, "exec"), names)
@@ -142,27 +143,27 @@ def test_counters_hold_numbers_of_every_type(engine: str):
         total = 0
         for i in pto.range(a - 3, a):
             total += i
-        pto.store_scalar(y, 0, (total % 1000).to(pto.i32))
+        isa.store_scalar(y, 0, (total % 1000).to(pto.i32))
         count = 0
         for _ in pto.range(0, b, 16):
             count += 1
-        pto.store_scalar(y, 1, count.to(pto.i32))
+        isa.store_scalar(y, 1, count.to(pto.i32))
         count = 0
         for _ in pto.range(c):
             count += 1
-        pto.store_scalar(y, 2, count.to(pto.i32))
+        isa.store_scalar(y, 2, count.to(pto.i32))
         count = 0
         for _ in pto.range(d - 20, d, 16):
             if count > 1000:
                 break
             count += 1
-        pto.store_scalar(y, 3, count.to(pto.i32))
+        isa.store_scalar(y, 3, count.to(pto.i32))
         count = 0
         for _ in pto.range(b > 3):
             count += 1
-        pto.store_scalar(y, 4, count.to(pto.i32))
-        pto.store_scalar(y, c - 195, c.to(pto.i32))
-        pto.store_scalar(y, 6 + (b > 3), b > 3)
+        isa.store_scalar(y, 4, count.to(pto.i32))
+        isa.store_scalar(y, c - 195, c.to(pto.i32))
+        isa.store_scalar(y, 6 + (b > 3), b > 3)
 
     y = np.zeros(8, np.int32)
     k.run(y, 2**31 + 5, 127, 200, 2**31 - 1, engine=engine)
@@ -174,7 +175,7 @@ def test_counters_hold_numbers_of_every_type(engine: str):
 
 def stored(annotation: Any, value: object) -> object:
     def k(y: Any, n: Any) -> None:
-        pto.store_scalar(y, 0, n)
+        isa.store_scalar(y, 0, n)
 
     k.__annotations__ = {"y": pto.Global, "n": pto.Scalar[annotation]}
     y = np.zeros(4, annotation.numpy)
@@ -205,7 +206,7 @@ def test_a_number_is_in_the_range_of_its_type(kind: Any, low: int, high: int):
 def test_a_number_out_of_range_is_refused_on_the_fast_path_too():
     @pto.kernel
     def k(y: I32, n: pto.Scalar[pto.i32]) -> None:
-        pto.store_scalar(y, 0, n)
+        isa.store_scalar(y, 0, n)
 
     y = np.zeros(4, np.int32)
     for _ in range(3):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 
 
@@ -13,17 +14,17 @@ from pto.core.errors import PtoError
 def scale(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
     t = pto.tile(rows, 128, pto.f32)
     for i in pto.range(0, x.shape[0], rows):
-        pto.tload(t, x[i : i + rows, :])
-        pto.tmuls(t, t, 2.0)
-        pto.tstore(y[i : i + rows, :], t)
+        isa.tload(t, x[i : i + rows, :])
+        isa.tmuls(t, t, 2.0)
+        isa.tstore(y[i : i + rows, :], t)
 
 
 @pto.kernel(profile="a2a3")
 def wrong_at_32(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
     t = pto.tile(rows, 128, pto.f32)
-    pto.tload(t, x[:rows, :])
-    pto.tmuls(t, t, 3.0 if rows == 32 else 2.0)
-    pto.tstore(y[:rows, :], t)
+    isa.tload(t, x[:rows, :])
+    isa.tmuls(t, t, 3.0 if rows == 32 else 2.0)
+    isa.tstore(y[:rows, :], t)
 
 
 def arrays() -> tuple[np.ndarray, np.ndarray]:

@@ -123,6 +123,7 @@ const connection = new Connection(child, (method, params) => { found.push([metho
 KERNEL = '''\
 import numpy as np
 import pto
+from pto import isa
 
 
 @pto.kernel(profile="a2a3")
@@ -131,11 +132,11 @@ def racy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]):
     >>> racy(np.zeros((16, 64), np.float32), np.zeros((16, 64), np.float32))
     """
     t = pto.tile(16, 64, pto.f32, address=0)
-    pto.tload(t, x[:16, :64])
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
-    pto.texp(t, t)
-    pto.tstore(y[:16, :64], t)
+    isa.tload(t, x[:16, :64])
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)
+    isa.texp(t, t)
+    isa.tstore(y[:16, :64], t)
 '''
 
 

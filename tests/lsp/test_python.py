@@ -29,6 +29,7 @@ LONGEST = 60  # seconds that a server may be silent
 TEXT = '''\
 import numpy as np
 import pto
+from pto import isa
 from pathlib import Path
 
 Path(__file__).with_suffix(".ran").touch()
@@ -43,11 +44,11 @@ def racy(x: F32, y: F32):
     >>> racy[1](np.zeros(shape, np.float32), np.zeros(shape, np.float32))
     """
     t = pto.tile(16, 64, pto.f32, address=0x400)
-    pto.tload(t, x[:16, :64])
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
-    pto.texp(t, t)
-    pto.tstore(y[:16, :64], t)
+    isa.tload(t, x[:16, :64])
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)
+    isa.texp(t, t)
+    isa.tstore(y[:16, :64], t)
 
 
 @pto.kernel(profile="a2a3")
@@ -90,14 +91,14 @@ def line_of(words: str) -> int:
 
 def test_what_is_found_and_where(known: tuple[Path, Examined]):
     found = {(d.code, d.loc.line) for d in known[1].findings if d.loc}
-    assert found == {("PTO-R001", line_of("pto.tstore(y")), ("PTO-U081", line_of("pto.exq"))}
+    assert found == {("PTO-R001", line_of("isa.tstore(y")), ("PTO-U081", line_of("pto.exq"))}
     remarks = {each.loc.line: each.message for each in known[1].remarks}
     assert "unknown is not checked" in remarks[line_of("def unknown")]
-    assert "waited" in remarks[line_of("pto.texp")]
+    assert "waited" in remarks[line_of("isa.texp")]
 
 
 def test_lines_become_instructions_with_cost_and_address(known: tuple[Path, Examined]):
-    (row,) = known[1].lines[line_of("pto.texp")]
+    (row,) = known[1].lines[line_of("isa.texp")]
     assert (
         row["op"] == "pto.texp"
         and row["pipe"] == "V"
@@ -133,16 +134,17 @@ def test_quick_fixes_mend_the_kernel(known: tuple[Path, Examined], tmp_path: Pat
     assert "u = pto.exp(t)" in text
     text = mended(known, text, "PTO-R001")
     assert (
-        '    pto.set_flag("V", "MTE3", 0)\n    pto.wait_flag("V", "MTE3", 0)\n    pto.tst' in text
+        '    pto.isa.set_flag("V", "MTE3", 0)\n    pto.isa.wait_flag("V", "MTE3", 0)\n    isa.tst'
+        in text
     )
     assert here(tmp_path / "k.py", text).findings == []
 
 
 def test_what_is_known_moves_with_its_lines(known: tuple[Path, Examined]):
-    text = "# one more line\n" + TEXT.replace("pto.texp(t, t)", "pto.tlog(t, t)")
+    text = "# one more line\n" + TEXT.replace("isa.texp(t, t)", "isa.tlog(t, t)")
     kernels = document(known, text)
     assert {d.loc.line for d in kernels.findings if d.loc} == {
-        line_of("pto.tstore(y") + 1,
+        line_of("isa.tstore(y") + 1,
         line_of("pto.exq") + 1,
     }
     assert "pto.tload" in str(kernels.hover(text.index("tload(t")))
@@ -171,23 +173,28 @@ def test_regions_that_only_a_run_knows(tmp_path: Path):
 
 def test_words_lead_to_rows_and_functions():
     text = (
-        "import pto as p\nfrom pto import load as get\n\np.tadd, get, other.tadd, p.exp, p.none\n"
+        "import pto as p\nfrom pto import isa, load as get\nfrom pto.isa import tsub\n\n"
+        "isa.tadd, get, other.tadd, p.exp, p.none, p.isa.tmul, tsub, p.tdiv\n"
     )
     kernels = PythonFile("k.py", allowed=False)
     kernels.update(text)
 
     def home(word: str) -> tuple[str, int, str] | None:
-        found = kernels.definition(text.index(word, 44) + len(word) - 1)
+        found = kernels.definition(text.index(word, 64) + len(word) - 1)
         if found is None:
             return None
         line = Path(found[0]).read_text("utf-8").splitlines()[found[1] - 1]
         return Path(found[0]).name, found[1], line
 
-    file, _, line = home("p.tadd") or ("", 0, "")
+    file, _, line = home("isa.tadd") or ("", 0, "")
     assert file == "elementwise.py" and '"tadd"' in line
     assert (home("get") or ("",))[0] == "memory.py" and "def load(" in (home("get") or ("",) * 3)[2]
     assert "def exp(" in (home("p.exp") or ("",) * 3)[2]
-    assert home("other.tadd") is None and home("p.none") is None
+    assert (
+        '"tmul"' in (home("p.isa.tmul") or ("",) * 3)[2]
+        and '"tsub"' in (home("tsub") or ("",) * 3)[2]
+    )
+    assert home("other.tadd") is None and home("p.none") is None and home("p.tdiv") is None
 
 
 def test_a_file_that_does_not_end_or_is_no_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -265,7 +272,7 @@ async def test_without_permission_nothing_is_executed(client: LanguageClient, tm
     assert told.severity == lsp.DiagnosticSeverity.Information
     of = lsp.TextDocumentIdentifier(uri)
     client.text_document_did_save(lsp.DidSaveTextDocumentParams(of))
-    place = lsp.Position(line_of("pto.texp") - 1, 10)
+    place = lsp.Position(line_of("isa.texp") - 1, 10)
     page = await client.text_document_hover_async(lsp.HoverParams(of, place))
     assert "pto.texp" in page.contents.value and "cost a2a3" in page.contents.value
     home = await client.text_document_definition_async(lsp.DefinitionParams(of, place))
@@ -297,6 +304,6 @@ async def test_with_permission_a_save_is_examined(client: LanguageClient, tmp_pa
     labels = {each.position.line + 1: each.label for each in hints or []}
     assert labels[line_of("t = pto.load(x, 16, 64)")] == ": 16x64xf32, valid 10x64"
     page = await client.text_document_hover_async(
-        lsp.HoverParams(of, lsp.Position(line_of("pto.texp") - 1, 10))
+        lsp.HoverParams(of, lsp.Position(line_of("isa.texp") - 1, 10))
     )
     assert "at UB 0x400" in page.contents.value and "| V |" in page.contents.value

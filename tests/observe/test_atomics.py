@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.ir.text.parser import parse
 from pto.observe import sanitize
 
@@ -24,18 +25,18 @@ def _added(meet: bool, second: str = "atomic_add", reader: int = 1) -> set[str]:
 
     @pto.kernel(profile="a5")
     def kernel(x: pto.Global[pto.f32], total: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        block = pto.get_block_idx()
+        block = isa.get_block_idx()
         t, u = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.f32)
-        pto.tload(t, x[block : block + 1, :])
+        isa.tload(t, x[block : block + 1, :])
         if block == 0:
-            pto.tstore(total, t, atomicType="atomic_add")
+            isa.tstore(total, t, atomicType="atomic_add")
         else:
-            pto.tstore(total, t, atomicType=second)
+            isa.tstore(total, t, atomicType=second)
         if meet:
-            pto.syncall()
+            isa.syncall()
         if block == reader:
-            pto.tload(u, total)
-            pto.tstore(y[block : block + 1, :], u)
+            isa.tload(u, total)
+            isa.tstore(y[block : block + 1, :], u)
 
     return _codes(kernel)
 
@@ -56,12 +57,12 @@ def test_a_sum_begins_behind_its_first_value(meet: bool) -> None:
     @pto.kernel(profile="a5")
     def kernel(x: pto.Global[pto.f32], total: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x[0:1, :])
-        if pto.get_block_idx() == 0:
-            pto.tstore(total, t)
+        isa.tload(t, x[0:1, :])
+        if isa.get_block_idx() == 0:
+            isa.tstore(total, t)
         if meet:
-            pto.syncall()
-        pto.tstore(total, t, atomicType="atomic_add")
+            isa.syncall()
+        isa.tstore(total, t, atomicType="atomic_add")
 
     assert _codes(kernel, blocks=3) == (set() if meet else {"PTO-R023"})
 
@@ -72,9 +73,9 @@ def _scattered(word: str) -> set[str]:
     @pto.kernel(profile="a5")
     def kernel(x: pto.Global[pto.f32], y: pto.Global[pto.f32], n: pto.Global[pto.i32]) -> None:
         t, places = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.i32)
-        pto.tload(t, x[0:1, :])
-        pto.tload(places, n)
-        pto.mscatter(y, t, places, coalesce="elem", scatterAtomicOp=word)
+        isa.tload(t, x[0:1, :])
+        isa.tload(places, n)
+        isa.mscatter(y, t, places, coalesce="elem", scatterAtomicOp=word)
 
     args = [np.ones((2, 64), np.float32), np.zeros((1, 64), np.float32)]
     args.append(np.arange(64, dtype=np.int32).reshape(1, 64) % 7)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pto
+from pto import isa
 from pto.core.memory import Memory, Space
 from pto.ir.text.parser import parse
 from pto.observe import Sanitizer, sanitize, watch
@@ -32,10 +33,10 @@ def _codes(kernel: Any, *args: Any, blocks: int = 1) -> set[str]:
 @pto.kernel(profile="a5")
 def row_to_row(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """Each block copies its row."""
-    block = pto.get_block_idx()
+    block = isa.get_block_idx()
     t = pto.tile(1, 64, pto.f32)
-    pto.tload(t, x[block : block + 1, :])
-    pto.tstore(y[block : block + 1, :], t)
+    isa.tload(t, x[block : block + 1, :])
+    isa.tstore(y[block : block + 1, :], t)
 
 
 @pytest.mark.parametrize("first", [1, 2])

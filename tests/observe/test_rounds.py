@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.observe import sanitize, watch
 
 
@@ -25,35 +26,35 @@ def _codes(kernel: Any, *args: Any, blocks: int = 2) -> set[str]:
 @pto.kernel(profile="a5")
 def shifted(x: pto.Global[pto.f32]) -> None:
     """Each block takes the other's row; the store of one round meets the load of the next."""
-    block = pto.get_block_idx()
+    block = isa.get_block_idx()
     t = pto.tile(1, 64, pto.f32)
     for _ in pto.range(2):
         other = (block + 1) % 2
-        pto.tload(t, x[other : other + 1, :])
-        pto.syncall()
-        pto.tstore(x[block : block + 1, :], t)
+        isa.tload(t, x[other : other + 1, :])
+        isa.syncall()
+        isa.tstore(x[block : block + 1, :], t)
 
 
 @pto.kernel(profile="a5")
 def shifted_twice_met(x: pto.Global[pto.f32]) -> None:
-    block = pto.get_block_idx()
+    block = isa.get_block_idx()
     t = pto.tile(1, 64, pto.f32)
     for _ in pto.range(2):
         other = (block + 1) % 2
-        pto.tload(t, x[other : other + 1, :])
-        pto.syncall()
-        pto.tstore(x[block : block + 1, :], t)
-        pto.syncall()
+        isa.tload(t, x[other : other + 1, :])
+        isa.syncall()
+        isa.tstore(x[block : block + 1, :], t)
+        isa.syncall()
 
 
 @pto.kernel(profile="a5")
 def met_too_late(x: pto.Global[pto.f32]) -> None:
-    block = pto.get_block_idx()
+    block = isa.get_block_idx()
     t = pto.tile(1, 64, pto.f32)
     other = (block + 1) % 2
-    pto.tload(t, x[other : other + 1, :])
-    pto.tstore(x[block : block + 1, :], t)
-    pto.syncall()
+    isa.tload(t, x[other : other + 1, :])
+    isa.tstore(x[block : block + 1, :], t)
+    isa.syncall()
 
 
 def test_a_later_meeting_orders_nothing_that_came_before() -> None:
@@ -67,15 +68,15 @@ def test_a_later_meeting_orders_nothing_that_came_before() -> None:
 def test_a_ring_of_three_needs_two_buffers_for_one_meeting_a_round(buffers: int) -> None:
     @pto.kernel(profile="a5")
     def ring(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        block = pto.get_block_idx()
+        block = isa.get_block_idx()
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x[block : block + 1, :])
+        isa.tload(t, x[block : block + 1, :])
         for n in range(4):
             first = n % buffers * 3
             mine, other = first + block, first + (block + 1) % 3
-            pto.tstore(y[mine : mine + 1, :], t)
-            pto.syncall()
-            pto.tload(t, y[other : other + 1, :])
+            isa.tstore(y[mine : mine + 1, :], t)
+            isa.syncall()
+            isa.tload(t, y[other : other + 1, :])
 
     rows = [np.zeros((6, 64), np.float32) for _ in range(2)]
     found = _codes(ring, *rows, blocks=3)
@@ -91,18 +92,18 @@ def _told(sent: str, heard: str) -> set[str]:
     @pto.kernel(profile="a5")
     def send(x: pto.Global[pto.f32], w: pto.Global[pto.f32], s: pto.Global[pto.i32]) -> None:
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
-        pto.comm_tnotify(s, 1, sent)
-        pto.tstore(w, t)
-        pto.fence_barrier_all("gm")
-        pto.comm_tnotify(s, 1 if sent == "atomic_add" else 2, sent)
+        isa.tload(t, x)
+        isa.comm_tnotify(s, 1, sent)
+        isa.tstore(w, t)
+        isa.fence_barrier_all("gm")
+        isa.comm_tnotify(s, 1 if sent == "atomic_add" else 2, sent)
 
     @pto.kernel(profile="a5")
     def hear(w: pto.Global[pto.f32], y: pto.Global[pto.f32], s: pto.Global[pto.i32]) -> None:
         t = pto.tile(1, 64, pto.f32)
-        pto.comm_twait(s, int(heard[-1]), heard[:-1])
-        pto.tload(t, w)
-        pto.tstore(y, t)
+        isa.comm_twait(s, int(heard[-1]), heard[:-1])
+        isa.tload(t, w)
+        isa.tstore(y, t)
 
     world = pto.World(2, "a5")
     x, w, y = (world.symmetric((1, 64), "f32") for _ in range(3))
@@ -133,13 +134,13 @@ def test_a_buffer_that_is_filled_again_before_it_is_read(waits: bool) -> None:
         free: pto.Global[pto.i32],
     ) -> None:
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         for n in range(2):
             if waits and n:
-                pto.comm_twait(free, n, "ge")
-            pto.tstore(w, t)
-            pto.fence_barrier_all("gm")
-            pto.comm_tnotify(full, 1, "atomic_add")
+                isa.comm_twait(free, n, "ge")
+            isa.tstore(w, t)
+            isa.fence_barrier_all("gm")
+            isa.comm_tnotify(full, 1, "atomic_add")
 
     @pto.kernel(profile="a5")
     def hear(
@@ -150,10 +151,10 @@ def test_a_buffer_that_is_filled_again_before_it_is_read(waits: bool) -> None:
     ) -> None:
         t = pto.tile(1, 64, pto.f32)
         for n in range(2):
-            pto.comm_twait(full, n + 1, "ge")
-            pto.tload(t, w)
-            pto.tstore(y, t)
-            pto.comm_tnotify(free, 1, "atomic_add")
+            isa.comm_twait(full, n + 1, "ge")
+            isa.tload(t, w)
+            isa.tstore(y, t)
+            isa.comm_tnotify(free, 1, "atomic_add")
 
     world = pto.World(2, "a5")
     x, w, y = (world.symmetric((1, 64), "f32") for _ in range(3))
@@ -172,19 +173,19 @@ def test_two_send_and_one_of_them_is_waited_for(need: int) -> None:
     @pto.kernel(profile="a5")
     def send(x: pto.Global[pto.f32], w: pto.Global[pto.f32], s: pto.Global[pto.i32]) -> None:
         t = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tstore(w, t)
-        pto.fence_barrier_all("gm")
-        pto.comm_tnotify(s, 1, "atomic_add")
+        isa.tload(t, x)
+        isa.tstore(w, t)
+        isa.fence_barrier_all("gm")
+        isa.comm_tnotify(s, 1, "atomic_add")
 
     @pto.kernel(profile="a5")
     def add(w: pto.Global[pto.f32], y: pto.Global[pto.f32], s: pto.Global[pto.i32]) -> None:
         t, u = pto.tile(1, 64, pto.f32), pto.tile(1, 64, pto.f32)
-        pto.comm_twait(s, need, "ge")
-        pto.tload(t, w[0:1, :])
-        pto.tload(u, w[1:2, :])
-        pto.tadd(t, t, u)
-        pto.tstore(y, t)
+        isa.comm_twait(s, need, "ge")
+        isa.tload(t, w[0:1, :])
+        isa.tload(u, w[1:2, :])
+        isa.tadd(t, t, u)
+        isa.tstore(y, t)
 
     world = pto.World(3, "a5")
     x, y = (world.symmetric((1, 64), "f32") for _ in range(2))

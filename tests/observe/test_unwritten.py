@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.ir.text.parser import parse
 from pto.observe import sanitize
 
@@ -62,24 +63,24 @@ def test_a_transfer_longer_than_what_was_loaded(
 def all_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """Loads four rows of a tile of eight, and stores eight."""
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t[0:4, :], x[0:4, :])
-    pto.tstore(y[0:8, :], t)
+    isa.tload(t[0:4, :], x[0:4, :])
+    isa.tstore(y[0:8, :], t)
 
 
 @pto.kernel(profile="a5")
 def loaded_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t[0:4, :], x[0:4, :])
-    pto.tstore(y[0:4, :], t[0:4, :])
+    isa.tload(t[0:4, :], x[0:4, :])
+    isa.tstore(y[0:4, :], t[0:4, :])
 
 
 @pto.kernel(profile="a5")
 def added_rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """Adds eight rows of a tile to what is there, of which four were computed; nobody reads it."""
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t[0:4, :], x[0:4, :])
-    pto.tadds(t[0:4, :], t[0:4, :], 1.0)
-    pto.tstore(y[0:8, :], t, atomicType="atomic_add")
+    isa.tload(t[0:4, :], x[0:4, :])
+    isa.tadds(t[0:4, :], t[0:4, :], 1.0)
+    isa.tstore(y[0:8, :], t, atomicType="atomic_add")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import pto
 from examples import gemm_double_buffered as gemm_by_hand
 from examples.flash_attention import CHUNK, DEPTH, ROWS, SLOT, SLOTS, flash_attention
+from pto import isa
 from pto.ir.text.parser import parse
 from pto.ir.text.printer import print_module
 from pto.observe import sanitize
@@ -27,18 +28,18 @@ X = pto.Global[pto.f32]
 def single_buffer(x: X, y: X) -> None:
     t = pto.tile(16, 64, pto.f32)
     for i in pto.range(4):
-        pto.tload(t, x[i * 16 : i * 16 + 16, :])
-        pto.tadds(t, t, 1.0)
-        pto.tstore(y[i * 16 : i * 16 + 16, :], t)
+        isa.tload(t, x[i * 16 : i * 16 + 16, :])
+        isa.tadds(t, t, 1.0)
+        isa.tstore(y[i * 16 : i * 16 + 16, :], t)
 
 
 @pto.kernel(profile="a2a3")
 def in_and_out(x: X, y: X) -> None:
     t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     for i in pto.range(4):
-        pto.tload(t, x[i * 16 : i * 16 + 16, :])
-        pto.tadds(u, t, 1.0)
-        pto.tstore(y[i * 16 : i * 16 + 16, :], u)
+        isa.tload(t, x[i * 16 : i * 16 + 16, :])
+        isa.tadds(u, t, 1.0)
+        isa.tstore(y[i * 16 : i * 16 + 16, :], u)
 
 
 @pto.kernel(profile="a2a3")
@@ -47,19 +48,19 @@ def double_buffer(x: X, y: X) -> None:
     for i in pto.range(2):
         for n, (t, u) in enumerate(tiles):
             at = (i * 2 + n) * 16
-            pto.tload(t, x[at : at + 16, :])
-            pto.tadds(u, t, 1.0)
-            pto.tstore(y[at : at + 16, :], u)
+            isa.tload(t, x[at : at + 16, :])
+            isa.tadds(u, t, 1.0)
+            isa.tstore(y[at : at + 16, :], u)
 
 
 @pto.kernel(profile="a2a3")
 def two_inputs(x: X, y: X) -> None:
     a, b, c = (pto.tile(16, 64, pto.f32) for _ in range(3))
     for i in pto.range(4):
-        pto.tload(a, x[i * 16 : i * 16 + 16, :])
-        pto.tload(b, x[48 - i * 16 : 64 - i * 16, :])
-        pto.tadd(c, a, b)
-        pto.tstore(y[i * 16 : i * 16 + 16, :], c)
+        isa.tload(a, x[i * 16 : i * 16 + 16, :])
+        isa.tload(b, x[48 - i * 16 : 64 - i * 16, :])
+        isa.tadd(c, a, b)
+        isa.tstore(y[i * 16 : i * 16 + 16, :], c)
 
 
 @pto.kernel(profile="a2a3")
@@ -67,43 +68,43 @@ def twelve_buffers(x: X, y: X) -> None:
     """All in flight at once: more than there are ids between two pipes."""
     tiles = [pto.tile(4, 64, pto.f32) for _ in range(12)]
     for n, t in enumerate(tiles):
-        pto.tload(t, x[n * 4 : n * 4 + 4, :])
+        isa.tload(t, x[n * 4 : n * 4 + 4, :])
     for t in tiles:
-        pto.tadds(t, t, 1.0)
+        isa.tadds(t, t, 1.0)
     for n, t in enumerate(tiles):
-        pto.tstore(y[n * 4 : n * 4 + 4, :], t)
+        isa.tstore(y[n * 4 : n * 4 + 4, :], t)
 
 
 @pto.kernel(profile="a2a3")
 def conditional_store(x: X, y: X) -> None:
     t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     for i in pto.range(4):
-        pto.tload(t, x[i * 16 : i * 16 + 16, :])
-        pto.tadds(u, t, 1.0)
+        isa.tload(t, x[i * 16 : i * 16 + 16, :])
+        isa.tadds(u, t, 1.0)
         if i == 3:
-            pto.tstore(y[i * 16 : i * 16 + 16, :], u)
+            isa.tstore(y[i * 16 : i * 16 + 16, :], u)
 
 
 @pto.kernel(profile="a2a3")
 def every_second_store(x: X, y: X) -> None:
     t = pto.tile(16, 64, pto.f32)
     for i in pto.range(4):
-        pto.tload(t, x[i * 16 : i * 16 + 16, :])
-        pto.tadds(t, t, 1.0)
+        isa.tload(t, x[i * 16 : i * 16 + 16, :])
+        isa.tadds(t, t, 1.0)
         if i % 2 == 1:
-            pto.tstore(y[i * 16 : i * 16 + 16, :], t)
+            isa.tstore(y[i * 16 : i * 16 + 16, :], t)
 
 
 @pto.kernel(profile="a2a3")
 def two_ways(x: X, y: X) -> None:
     t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     for i in pto.range(4):
-        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        isa.tload(t, x[i * 16 : i * 16 + 16, :])
         if i % 2 == 1:
-            pto.tadds(u, t, 1.0)
+            isa.tadds(u, t, 1.0)
         else:
-            pto.tmuls(u, t, 2.0)
-        pto.tstore(y[i * 16 : i * 16 + 16, :], u)
+            isa.tmuls(u, t, 2.0)
+        isa.tstore(y[i * 16 : i * 16 + 16, :], u)
 
 
 @pto.kernel(profile="a2a3")
@@ -111,10 +112,10 @@ def once_around(x: X, y: X) -> None:
     """What the outer loop loads, the inner one uses; one buffer each."""
     t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     for i in pto.range(2):
-        pto.tload(t, x[i * 16 : i * 16 + 16, :])
+        isa.tload(t, x[i * 16 : i * 16 + 16, :])
         for j in pto.range(2):
-            pto.tadds(u, t, 1.0)
-            pto.tstore(y[(i * 2 + j) * 16 : (i * 2 + j) * 16 + 16, :], u)
+            isa.tadds(u, t, 1.0)
+            isa.tstore(y[(i * 2 + j) * 16 : (i * 2 + j) * 16 + 16, :], u)
 
 
 @pto.kernel(profile="a2a3")
@@ -123,9 +124,9 @@ def nested(x: X, y: X) -> None:
     for i in pto.range(2):
         for j in pto.range(2):
             at = (i * 2 + j) * 16
-            pto.tload(t, x[at : at + 16, :])
-            pto.tadds(t, t, 1.0)
-            pto.tstore(y[at : at + 16, :], t)
+            isa.tload(t, x[at : at + 16, :])
+            isa.tadds(t, t, 1.0)
+            isa.tstore(y[at : at + 16, :], t)
 
 
 @pto.kernel(profile="a2a3")
@@ -133,23 +134,23 @@ def nested_apart(x: X, y: X) -> None:
     """A sum that the inner loop adds to, stored by the outer one."""
     t, total = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
     for i in pto.range(2):
-        pto.tload(total, x[i * 16 : i * 16 + 16, :])
+        isa.tload(total, x[i * 16 : i * 16 + 16, :])
         for j in pto.range(3):
-            pto.tload(t, x[j * 16 : j * 16 + 16, :])
-            pto.tadd(total, total, t)
-        pto.tstore(y[i * 16 : i * 16 + 16, :], total)
+            isa.tload(t, x[j * 16 : j * 16 + 16, :])
+            isa.tadd(total, total, t)
+        isa.tstore(y[i * 16 : i * 16 + 16, :], total)
 
 
 @pto.kernel(profile="a2a3")
 def chain(x: X, y: X) -> None:
     t, u, v = (pto.tile(16, 64, pto.f32) for _ in range(3))
-    pto.tload(t, x[0:16, :])
-    pto.tload(u, x[16:32, :])
-    pto.texp(t, t)
-    pto.tadd(v, t, u)
-    pto.tstore(y[0:16, :], v)
-    pto.tmuls(u, u, 2.0)
-    pto.tstore(y[16:32, :], u)
+    isa.tload(t, x[0:16, :])
+    isa.tload(u, x[16:32, :])
+    isa.texp(t, t)
+    isa.tadd(v, t, u)
+    isa.tstore(y[0:16, :], v)
+    isa.tmuls(u, u, 2.0)
+    isa.tstore(y[16:32, :], u)
 
 
 def vectors() -> list[Any]:
@@ -165,15 +166,15 @@ def gemm(a: H, b: H, c: X) -> None:
     ra, rb = pto.tile(16, 16, pto.f16, role="left"), pto.tile(16, 16, pto.f16, role="right")
     acc = pto.tile(16, 16, pto.f32, role="acc")
     for k in pto.range(4):
-        pto.tload(la, a[:, k * 16 : k * 16 + 16])
-        pto.tload(lb, b[k * 16 : k * 16 + 16, :])
-        pto.tmov(ra, la)
-        pto.tmov(rb, lb)
+        isa.tload(la, a[:, k * 16 : k * 16 + 16])
+        isa.tload(lb, b[k * 16 : k * 16 + 16, :])
+        isa.tmov(ra, la)
+        isa.tmov(rb, lb)
         if k == 0:
-            pto.tmatmul(acc, ra, rb)
+            isa.tmatmul(acc, ra, rb)
         else:
-            pto.tmatmul_acc(acc, acc, ra, rb)
-    pto.tstore(c, acc)
+            isa.tmatmul_acc(acc, acc, ra, rb)
+    isa.tstore(c, acc)
 
 
 @pto.kernel(profile="a2a3")
@@ -191,18 +192,18 @@ def gemm_double_buffered(a: H, b: H, c: X) -> None:
     for i in pto.range(2):
         for n, (la, lb, ra, rb) in enumerate(sets):
             k = (i * 2 + n) * 16
-            pto.tload(la, a[:, k : k + 16])
-            pto.tload(lb, b[k : k + 16, :])
-            pto.tmov(ra, la)
-            pto.tmov(rb, lb)
+            isa.tload(la, a[:, k : k + 16])
+            isa.tload(lb, b[k : k + 16, :])
+            isa.tmov(ra, la)
+            isa.tmov(rb, lb)
             if n:
-                pto.tmatmul_acc(acc, acc, ra, rb)
+                isa.tmatmul_acc(acc, acc, ra, rb)
                 continue
             if i == 0:
-                pto.tmatmul(acc, ra, rb)
+                isa.tmatmul(acc, ra, rb)
             else:
-                pto.tmatmul_acc(acc, acc, ra, rb)
-    pto.tstore(c, acc)
+                isa.tmatmul_acc(acc, acc, ra, rb)
+    isa.tstore(c, acc)
 
 
 def matrices() -> list[Any]:

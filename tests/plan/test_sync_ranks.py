@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import pto
+from pto import isa
 from pto.ir.graph import Module
 from pto.observe import watch
 from pto.plan.mode import mode_of
@@ -28,13 +29,13 @@ def _sender(puts: bool) -> Any:
         t = pto.tile(1, 64, pto.f32)
         for n in range(2):
             if n:
-                pto.comm_twait(free, n, "ge")
+                isa.comm_twait(free, n, "ge")
             if puts:
-                pto.comm_tput(far, x, t)
+                isa.comm_tput(far, x, t)
             else:
-                pto.tload(t, x)
-                pto.tstore(far, t)
-            pto.comm_tnotify(full, 1, "atomic_add")
+                isa.tload(t, x)
+                isa.tstore(far, t)
+            isa.comm_tnotify(full, 1, "atomic_add")
 
     return send
 
@@ -49,13 +50,13 @@ def _reader(gets: bool) -> Any:
     ) -> None:
         t = pto.tile(1, 64, pto.f32)
         for n in range(2):
-            pto.comm_twait(full, n + 1, "ge")
+            isa.comm_twait(full, n + 1, "ge")
             if gets:
-                pto.comm_tget(y, mine, t)
+                isa.comm_tget(y, mine, t)
             else:
-                pto.tload(t, mine)
-                pto.tstore(y, t)
-            pto.comm_tnotify(free, 1, "atomic_add")
+                isa.tload(t, mine)
+                isa.tstore(y, t)
+            isa.comm_tnotify(free, 1, "atomic_add")
 
     return read
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 
 Array = pto.Global[pto.f32]
@@ -56,14 +57,14 @@ def one_column(x: Array, y: Array) -> None:
 @pto.kernel(profile="a5")
 def own_element(x: Array, y: Array) -> None:
     i = pto.block_idx()
-    pto.store_scalar(y, i, 0, pto.load_scalar(x, i, 0))
+    isa.store_scalar(y, i, 0, isa.load_scalar(x, i, 0))
 
 
 @pto.kernel(profile="a5")
 def guarded_element(x: Array, y: Array) -> None:
     i = pto.block_idx()
     if i < x.shape[0]:
-        pto.store_scalar(y, i, 0, pto.load_scalar(x, i, 0))
+        isa.store_scalar(y, i, 0, isa.load_scalar(x, i, 0))
 
 
 @pto.kernel(profile="a5")
@@ -291,7 +292,7 @@ def test_a_program_that_check_refuses_is_not_proved():
     @pto.kernel(profile="a5")
     def picked(x: Array, y: Array) -> None:
         even = pto.tile(8, 128, pto.f32)
-        pto.tgather(even, pto.load(x[:, 0:38], 8, 256), maskPattern="P0101")
+        isa.tgather(even, pto.load(x[:, 0:38], 8, 256), maskPattern="P0101")
         pto.store(y, even)
 
     @pto.kernel(profile="a5")

@@ -13,6 +13,7 @@ from ml_dtypes import bfloat16
 
 import pto
 from examples.gallery.batched_gemm import batched_gemm
+from pto import isa
 from pto.core.errors import PtoError
 from pto.run.jit.runtime import threads
 from tests.lang.model_kernels import strided_convolution
@@ -144,8 +145,8 @@ def test_a_block_too_many_runs_in_order(counted: Counter[str]):
     def unguarded(x: pto.Global[pto.f32, 64, 64], y: pto.Global[pto.f32, 64, 64]) -> None:
         i = pto.block_idx() * 8
         t = pto.tile(8, 64, pto.f32)
-        pto.tload(t, x[i : i + 8, :])
-        pto.tstore(y[i : i + 8, :], t)
+        isa.tload(t, x[i : i + 8, :])
+        isa.tstore(y[i : i + 8, :], t)
 
     x = data(64)
     y = np.zeros_like(x)

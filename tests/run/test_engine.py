@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cli.main import main
 from pto.core.errors import PtoError
 from pto.run.launch.engine import DEFAULT, ENGINES, chosen_engine, wants_sanitizer
@@ -51,9 +52,9 @@ def test_the_environment_chooses_the_engine_of_a_run(
 @pto.kernel
 def thirds(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x)
-    pto.tmuls(t, t, 1 / 3)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.tmuls(t, t, 1 / 3)
+    isa.tstore(y, t)
 
 
 def test_the_environment_chooses_the_engine_of_a_kernel(monkeypatch: pytest.MonkeyPatch):

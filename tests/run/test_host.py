@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 
 ADD = """
@@ -406,18 +407,18 @@ def test_a_program_is_prepared_once() -> None:
 @pto.kernel(profile="a5")
 def fill(x: pto.Global[pto.f32], n: pto.Scalar[pto.f32]) -> None:
     t = pto.tile(8, 64, pto.f32)
-    pto.texpands(t, n)
-    pto.tstore(x[pto.block_idx() * 8 :, :], t)
+    isa.texpands(t, n)
+    isa.tstore(x[pto.block_idx() * 8 :, :], t)
 
 
 @pto.kernel(profile="a5")
 def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx() * 8
     t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[i:, :])
-    pto.tload(u, y[i:, :])
-    pto.tadd(t, t, u)
-    pto.tstore(y[i:, :], t)
+    isa.tload(t, x[i:, :])
+    isa.tload(u, y[i:, :])
+    isa.tadd(t, t, u)
+    isa.tstore(y[i:, :], t)
 
 
 @pytest.mark.parametrize("engine", ["reference", "jit"])

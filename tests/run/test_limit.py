@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cli.main import main
 from pto.core.errors import PtoError
 from tests import agreement
@@ -96,8 +97,8 @@ def test_a_launch_of_a_stream_has_its_own_time() -> None:
 def endless(x: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
     t = pto.tile(8, 64, pto.f32)
     for _ in pto.range(n):
-        pto.tload(t, x)
-        pto.tstore(x, t)
+        isa.tload(t, x)
+        isa.tstore(x, t)
 
 
 @pytest.mark.parametrize("engine", ["reference", "jit"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cli.main import main
 from pto.ir.text.parser import parse_file
 from pto.observe import sanitize
@@ -19,7 +20,7 @@ from pto.run.launch.host import launch
 
 @pto.kernel
 def count(x: pto.Global[pto.i32]) -> None:
-    pto.store_scalar(x, pto.block_idx(), pto.scalar(1, pto.i32))
+    isa.store_scalar(x, pto.block_idx(), pto.scalar(1, pto.i32))
 
 
 def test_each_block_is_told_once():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 from pto.ir.text.parser import parse, parse_file
 from pto.lang.kernel import Kernel
@@ -163,11 +164,11 @@ def test_blocks_overtake_each_other(schedule: str, y: float) -> None:
 @pto.kernel(profile="a5")
 def everyone_writes(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """Each block fills all rows with its own row of x; nothing orders blocks."""
-    block = pto.get_block_idx()
+    block = isa.get_block_idx()
     t = pto.tile(1, 64, pto.f32)
     for i in pto.range(40):
-        pto.tload(t, x[block : block + 1, :])
-        pto.tstore(y[i : i + 1, :], t)
+        isa.tload(t, x[block : block + 1, :])
+        isa.tstore(y[i : i + 1, :], t)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.ir.text.parser import parse
 from pto.run.launch.engine import ENGINES
 from pto.run.launch.host import launch
@@ -66,8 +67,8 @@ def test_each_turn_has_a_tile_of_its_own(engine: str, body: str, seen: list[int]
 def first_block_only(y: pto.Global[pto.f32]) -> None:
     t = pto.tile(1, 8, pto.f32)
     if pto.block_idx() == 0:
-        pto.texpands(t, 1.0)
-    pto.tstore(y[pto.block_idx(), :], t)
+        isa.texpands(t, 1.0)
+    isa.tstore(y[pto.block_idx(), :], t)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

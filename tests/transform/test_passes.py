@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cli.main import main
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
@@ -156,7 +157,7 @@ def test_order():
     @pto.kernel(profile="a2a3")
     def mark(y: pto.Global[pto.i32]) -> None:
         i, j = pto.block_idx() // 3, pto.block_idx() % 3
-        pto.store_scalar(y, i * 3 + j, 1)
+        isa.store_scalar(y, i * 3 + j, 1)
 
     y = np.zeros((4, 3), np.int32)
     module = mark.module(y)

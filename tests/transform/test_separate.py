@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.cli.main import main
 from pto.graphs.runs import timed
 from pto.ir.text.parser import parse
@@ -30,7 +31,7 @@ def doubled(a: HALF, b: HALF, c: FLOAT) -> None:
 @pto.kernel(profile="a5")
 def numbered(a: HALF, n: pto.Global[pto.i32], c: FLOAT) -> None:
     """The vector core reads the number that says what the cube multiplies: it stays whole."""
-    row = pto.tgetval(pto.load(n, 1, 8), 0)
+    row = isa.tgetval(pto.load(n, 1, 8), 0)
     pto.store(c, pto.exp(pto.dot(pto.load(a[row:, :], 32, 32), pto.load(a[0:32, :], 32, 32))))
 
 

@@ -35,7 +35,7 @@ def test_every_row_has_its_source_its_python_call_and_its_codes() -> None:
         entry = entries[row.name]
         assert all(cite in entry for cite in row.cite)
         assert all(f"({rule.code})" in entry for rule in row.rules)
-    assert "Python: `pto.tadd(dst, src0, src1)`" in entries["pto.tadd"]
+    assert "Python: `isa.tadd(dst, src0, src1)`" in entries["pto.tadd"]
 
 
 def test_a_page_has_each_heading_once() -> None:

@@ -107,7 +107,7 @@ def not_taken(row: Instr, operand: Operand, got: str) -> Exception:
     if operand.kind in _OF_ELEMENT and got == "a tile":
         help = f"of two tiles, write a {sign} b" if sign else None
     elif operand.kind in _OF_ELEMENT:
-        help = "pto.load_scalar(x, i) reads element i of an array, counted row by row"
+        help = "isa.load_scalar(x, i) reads element i of an array, counted row by row"
     kind = KINDS[operand.kind].words
     return mistake("PTO-T200", f"{row.mnemonic}: {operand.name} is {kind}, got {got}", help=help)
 

@@ -1,7 +1,7 @@
 """Every instruction as a function, made from its row on first use.
 
-`instructions.tadd` is the function of the row `pto.tadd`; `instructions.pyi` lists them all for
-editors and type checkers (`python -m pto.lang.stubs` writes it).
+`pto.isa` shows them as its own: `isa.tadd` is the function of the row `pto.tadd`. For editors and
+type checkers `isa/__init__.pyi` lists them all (`python -m pto.lang.stubs` writes it).
 """
 
 from __future__ import annotations

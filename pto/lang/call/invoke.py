@@ -235,7 +235,7 @@ def _require_elements(
         return  # a rule checks other sizes; the fixpipe converts accumulators
     name, kind = array.pointer.name, array.dtype
     to = (
-        f"pto.tcvt to a tile of pto.{kind}, then store that"
+        f"isa.tcvt to a tile of pto.{kind}, then store that"
         if stores
         else f"load into a tile of pto.{kind}, then pto.tcvt"
     )

@@ -23,13 +23,13 @@ from pto.lang.values.views import Global, View
 
 # Methods of NumPy and torch arrays, and the equivalent here.
 _METHODS = {
-    "reshape": "t.T turns a row into a column; pto.treshape(t, to=pto.tile_type(32, 64, pto.f32))"
+    "reshape": "t.T turns a row into a column; isa.treshape(t, to=pto.tile_type(32, 64, pto.f32))"
     " sees the same bytes otherwise; pto.load(x[i:, :], 32, 64) loads an array in any shape",
     "transpose": "t.T",
     "size": "t.shape, and t.valid for the part that holds data",
     "var": "d = t - t.mean(axis=1); (d * d).mean(axis=1)",
     "copy": "u = pto.zeros_like(t); u[:] = t",
-    "item": "pto.tgetval(t, 0)",
+    "item": "isa.tgetval(t, 0)",
     "fill": "t[:] = 0.0",
     "stack": "make a larger tile and assign to its windows: u[0:8, :] = t",
     "broadcast_to": "operators broadcast rows and columns: t * row; pto.zeros_like(t) + row",
@@ -178,7 +178,12 @@ def words_of(value: object) -> str:
 
 def _attribute(name: str, owner: object) -> Told | None:
     if isinstance(owner, ModuleType) and owner.__name__ == "pto":
-        return "PTO-U081", f"pto has no `{name}`", instead(name) or nearest(name, dir(owner))
+        moved = f"instructions are in pto.isa: isa.{name}" if name in instructions() else None
+        help = moved or instead(name) or nearest(name, dir(owner))
+        return "PTO-U081", f"pto has no `{name}`", help
+    if isinstance(owner, ModuleType) and owner.__name__ == "pto.isa":
+        help = f"it is a function of the language: pto.{name}" if name in PUBLIC else None
+        return "PTO-U081", f"pto.isa has no `{name}`", help or nearest(name, dir(owner))
     if isinstance(owner, int | float) and hasattr(Scalar, name):
         help = f"pto.scalar({owner!r}, pto.i32) is a number of the program, which has .{name}"
         return "PTO-U081", f"a number of Python has no `{name}`: it is {owner!r} here", help
@@ -214,7 +219,7 @@ def instead(name: str) -> str | None:
     if hasattr(Tile, name):
         return f"it is a method: {_usage(f't.{name}', getattr(Tile, name))}"
     if f"t{name}" in instructions():
-        return f"it is an instruction into a tile of yours: pto.t{name}"
+        return f"it is an instruction into a tile of yours: isa.t{name}"
     return f"write {name}" if " " in name or "." in name else None
 
 

@@ -11,10 +11,10 @@ from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Any
 
+from pto import isa
 from pto.core.dtypes import DType, dtype
 from pto.isa.row.instr import Instr
 from pto.isa.tile.convert import CONVERSIONS
-from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
@@ -128,7 +128,7 @@ def assign(t: Tile, value: Any) -> None:
     if not isinstance(value, Tile):
         if not is_number(value) and not isinstance(value, Scalar):
             raise mistake("PTO-T209", f"a tile is assigned a tile or a number, got {_kind(value)}")
-        instructions.texpands(flat(t), value)
+        isa.texpands(flat(t), value)
         return
     value = trimmed(vector(apart(value, t)), t)
     t = trimmed(t, value)
@@ -142,7 +142,7 @@ def assign(t: Tile, value: Any) -> None:
     session = current()
     before = session.region(t)
     with adapted(t, value, None):
-        instructions.tmov(flat(t), flat(value))
+        isa.tmov(flat(t), flat(value))
     if t.is_filled:
         session.set_region(t, *before)
 
@@ -322,7 +322,7 @@ def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
         return binary("+", turned, a, turned)
     whole = like(b)
     current().set_region(whole, *current().region(b))
-    instructions.texpands(flat(whole), a)
+    isa.texpands(flat(whole), a)
     return binary(sign, whole, b, into)
 
 
@@ -379,7 +379,7 @@ def _missing_help(sign: str) -> str:
         return "divide floats with /, or shift integers right: t >> 2"
     if sign == "@":
         return "pto.dot(a, b) multiplies tiles"
-    return "`pto isa` lists the instructions; all are functions: pto.tadd(dst, a, b)"
+    return "`pto isa` lists the instructions; all are functions: isa.tadd(dst, a, b)"
 
 
 def _fill(row: Instr, dst: Tile, *sources: object) -> None:

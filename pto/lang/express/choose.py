@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from pto import isa
 from pto.core.constants import BLOCK_BYTE_SIZE
 from pto.core.dtypes import F32, U8, DType
 from pto.isa.tile.compare import EQUALITY_ONLY
-from pto.lang.call import instructions
 from pto.lang.call.invoke import invoke
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
@@ -80,13 +80,13 @@ def _select(cond: Comparison, sources: Sequence[Extent], into: Tile, wide: Tile)
         current().set_region(into, *current().region(wide))
     if isinstance(second, Tile) or (types is not None and into.dtype.name not in types):
         left, right = (flat(_like(each, wide, into.dtype)) for each in sources)
-        instructions.tsel(flat(into), mask, left, right)
+        isa.tsel(flat(into), mask, left, right)
         return
     if not isinstance(first, Tile):  # `into` holds the other number until then
         current().set_region(into, *current().region(wide))
-        instructions.texpands(flat(into), first)
+        isa.texpands(flat(into), first)
         first = into
-    instructions.tsels(flat(into), mask, flat(_like(first, wide, into.dtype)), second)
+    isa.tsels(flat(into), mask, flat(_like(first, wide, into.dtype)), second)
 
 
 def _extent(t: Tile) -> tuple[bool, ...]:
@@ -145,7 +145,7 @@ def full_like(t: Tile, number: Extent, dtype: object = None) -> Tile:
         raise mistake("PTO-T200", f"full_like and zeros_like make a tile like a tile, got {t!r}")
     made = like(vector(t), dtype)
     current().set_region(made, *current().region(t))
-    instructions.texpands(flat(made), number)
+    isa.texpands(flat(made), number)
     made.is_filled = True
     return made
 
@@ -160,7 +160,7 @@ def _like(value: object, wide: Tile, dtype: object) -> Tile:
     if not isinstance(value, Tile):
         return full_like(wide, value, dtype)
     if is_single(value) and not is_single(wide):
-        return full_like(wide, instructions.tgetval(flat(value), 0), value.dtype)
+        return full_like(wide, isa.tgetval(flat(value), 0), value.dtype)
     return value if value.shape == wide.shape else spread_like(value, wide)
 
 
@@ -187,5 +187,5 @@ def _mask(cond: Comparison, wide: Tile) -> Tile:
     if cond.left.dtype.name in EQUALITY_ONLY.get(current().profile, ()) and mode in _ORDERED:
         word, mode = _ORDERED[mode]  # a < b where the greater of both is not a
         right = binary(word, left, right)
-    instructions.tcmp(mask, flat(left), flat(right), cmpMode=mode)
+    isa.tcmp(mask, flat(left), flat(right), cmpMode=mode)
     return mask

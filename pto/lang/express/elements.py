@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from pto.lang.call import instructions
+from pto import isa
 from pto.lang.call.place import mistake
 from pto.lang.express.shapes import flat, is_column, is_single, owner, vector
 from pto.lang.values.scalars import Extent, Scalar, arith
@@ -16,21 +16,21 @@ def get(t: Tile, row: Extent, col: Extent) -> Scalar[object]:
     """The element at a row and column: one tgetval."""
     if t.role == "acc":
         t = vector(t)
-    return instructions.tgetval(*_stored(t, row, col))
+    return isa.tgetval(*_stored(t, row, col))
 
 
 def put(t: Tile, row: Extent, col: Extent, value: object) -> None:
     """Write the element at a row and column: one tsetval."""
     if not isinstance(value, int | float | Scalar):
         raise mistake("PTO-T209", f"an element is assigned a number, got {type(value).__name__}")
-    instructions.tsetval(*_stored(t, row, col), value)
+    isa.tsetval(*_stored(t, row, col), value)
 
 
 def beside(t: Tile, other: Tile) -> Tile | Scalar[object]:
     """One element beside a larger tile as a number of the program; any other tile as it is."""
     if not is_single(t) or is_single(other):
         return t
-    return instructions.tgetval(flat(t), 0)
+    return isa.tgetval(flat(t), 0)
 
 
 def _stored(t: Tile, row: Extent, col: Extent) -> tuple[Tile, Extent]:
@@ -44,6 +44,6 @@ def _stored(t: Tile, row: Extent, col: Extent) -> tuple[Tile, Extent]:
             "PTO-S200",
             f"one element of %{t.value.name}, a tile of role {t.role} and layout"
             f" {t.spec.layout.name}: only row-major tiles of the vector unit have an index",
-            help="store the tile, and read the array: pto.load_scalar(y, i, j)",
+            help="store the tile, and read the array: isa.load_scalar(y, i, j)",
         )
     return t, arith("+", arith("*", row, t.cols), col)

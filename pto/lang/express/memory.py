@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pto import isa
 from pto.core.dtypes import F32, I8, I32, DType
 from pto.core.errors import Diagnostic
-from pto.lang.call import instructions
 from pto.lang.call.place import here, mistake
 from pto.lang.call.session import Session, current
 from pto.lang.express.shapes import column, flat, is_column, set_region, vector, whole_lines
@@ -47,7 +47,7 @@ def load(
         made = tile(*room_for(rows, cols, kind, place), kind, layout, place, pad=pad)
         made.asked = rows, cols
     limited = window.within(rows, cols)
-    instructions.tload(made, limited)
+    isa.tload(made, limited)
     made.origin = limited if role is None and pad is None else None
     return made
 
@@ -120,7 +120,7 @@ def store(target: Source, t: object, *, atomic: str | None = None) -> None:
     session = current()
     before, kept = session.region(t), _clipped(session, t, window)
     session.set_region(t, *kept)
-    instructions.tstore(window, t, atomicType=atomic and f"atomic_{atomic}")
+    isa.tstore(window, t, atomicType=atomic and f"atomic_{atomic}")
     session.set_region(t, *before)
 
 
@@ -206,7 +206,7 @@ def full(rows: Shape, cols: object = None, number: Extent = None, dtype: object 
         made = column(height, element(kind))
     else:
         made = tile(height, whole_lines(width), kind)
-    instructions.texpands(flat(made), value)
+    isa.texpands(flat(made), value)
     return _filled(made, height, width)
 
 
@@ -223,7 +223,7 @@ def arange(start: Extent, stop: Extent = None, dtype: object = I32) -> Tile:
     start, stop = (0, start) if stop is None else (start, stop)
     count, kind = known_size("cols", arith("-", stop, start)), element(dtype)
     made = tile(1, whole_lines(count), I32 if kind.is_float else kind)
-    instructions.tci(made, start.to(made.dtype) if isinstance(start, Scalar) else start)
+    isa.tci(made, start.to(made.dtype) if isinstance(start, Scalar) else start)
     made = _filled(made, 1, count)
     return made if made.dtype is kind else made.to(kind)
 
@@ -231,5 +231,5 @@ def arange(start: Extent, stop: Extent = None, dtype: object = I32) -> Tile:
 def tri(rows: int, cols: int, diagonal: Extent = 0, *, dtype: object = F32) -> Tile:
     """Ones on and below a diagonal, zeros above it: one ttri. Row i has i + diagonal + 1 ones."""
     made = tile(rows, whole_lines(cols), dtype)
-    instructions.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
+    isa.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
     return _filled(made, rows, cols)

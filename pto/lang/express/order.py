@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from pto import isa
 from pto.core.dtypes import F32, I32, DType
-from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.control import repeat
 from pto.lang.express.algebra import as_tile, unary
@@ -109,15 +109,15 @@ def _row(t: Tile, r: Extent) -> Tile:
 
 def _running(made: Tile, source: Tile, rows: object) -> None:
     def add(r: object) -> None:
-        instructions.tadd(_row(made, r), _row(made, arith("-", r, 1)), _row(source, r))
+        isa.tadd(_row(made, r), _row(made, arith("-", r, 1)), _row(source, r))
 
-    instructions.tmov(_row(made, 0), _row(source, 0))
+    isa.tmov(_row(made, 0), _row(source, 0))
     repeat(1, rows, add)
 
 
 def _reversed(made: Tile, source: Tile, rows: object) -> None:
     last = arith("-", rows, 1)
-    repeat(0, rows, lambda r: instructions.tmov(_row(made, r), _row(source, arith("-", last, r))))
+    repeat(0, rows, lambda r: isa.tmov(_row(made, r), _row(source, arith("-", last, r))))
 
 
 # ---- sorts
@@ -146,14 +146,14 @@ def _sorted(
 
     def order(r: object) -> None:
         records, merged = buffers  # pairs of an element and its column
-        instructions.tsort32(records, _row(source, r), columns)
+        isa.tsort32(records, _row(source, r), columns)
         run = 2 * _RUN
         while run < 2 * width:
-            instructions.tmrgsort(merged, records, blockLen=run)
+            isa.tmrgsort(merged, records, blockLen=run)
             records, merged, run = merged, records, run * _WAYS
         for each in made:
             part = records[:, 0 : 2 * each.cols]
-            instructions.tgather(_row(each, r), part, maskPattern=_PARTS[each.dtype], axis="row")
+            isa.tgather(_row(each, r), part, maskPattern=_PARTS[each.dtype], axis="row")
 
     repeat(0, rows, order)
     for each in made:
@@ -197,6 +197,6 @@ def _padded(t: Tile, width: int) -> Tile:
     if isinstance(cols, int) and cols == t.cols == width:
         return t
     made = tile(t.rows, width, F32, pad=float("nan"))
-    fill = instructions.tfillpad if made.shape == t.shape else instructions.tfillpad_expand
+    fill = isa.tfillpad if made.shape == t.shape else isa.tfillpad_expand
     fill(made, t)
     return made

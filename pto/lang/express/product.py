@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from pto import isa
 from pto.core.dtypes import F32, I32, DType, dtype
 from pto.core.tile import Role
 from pto.ir.graph import Operation
 from pto.isa.handle.tile import SET_VALIDSHAPE
 from pto.isa.tile.convert import CONVERSIONS
-from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.express.algebra import everywhere
@@ -41,9 +41,9 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     made.asked = a.asked[0], b.asked[1]
     for number, pair in enumerate(_pairs(left, right)):
         if number:
-            instructions.tmatmul_acc(made, made, *pair)
+            isa.tmatmul_acc(made, made, *pair)
         else:
-            instructions.tmatmul(made, *pair)
+            isa.tmatmul(made, *pair)
         made.products = number + 1
     made.factors = left, right
     return made
@@ -86,8 +86,8 @@ def _pairs(left: Tile, right: Tile) -> Iterator[tuple[Tile, Tile]]:
             tile(left.rows, k, left.dtype, role="left"),
             tile(k, right.cols, right.dtype, role="right"),
         )
-        instructions.textract(pair[0], left, 0, start)
-        instructions.textract(pair[1], right, start, 0)
+        isa.textract(pair[0], left, 0, start)
+        isa.textract(pair[1], right, start, 0)
         yield pair
 
 
@@ -102,19 +102,19 @@ def _accumulated(acc: Tile, left: Tile, right: Tile) -> Tile:
     """Add a product of operands in L0 to an accumulator; the first one sets it."""
     acc.factors = None
     if not acc.is_empty:
-        instructions.tmatmul_acc(acc, acc, left, right)
+        isa.tmatmul_acc(acc, acc, left, right)
         return acc
     acc.is_empty = False
     first = current().first_time(acc)
     if first is None:
-        instructions.tmatmul(acc, left, right)
+        isa.tmatmul(acc, left, right)
         return acc
     from pto.lang.control import branch  # control is built on values
 
     branch(
         first,
-        lambda: instructions.tmatmul(acc, left, right),
-        lambda: instructions.tmatmul_acc(acc, acc, left, right),
+        lambda: isa.tmatmul(acc, left, right),
+        lambda: isa.tmatmul_acc(acc, acc, left, right),
     )
     return acc
 
@@ -162,7 +162,7 @@ def _factor(t: object, side: str) -> Tile:
         return t
     source = _in_l1(t)
     made = tile(source.rows, source.cols, t.dtype, role=side)
-    instructions.tmov(made, source)
+    isa.tmov(made, source)
     return made
 
 
@@ -186,14 +186,14 @@ def _in_l1(t: Tile) -> Tile:
             help="use global memory: pto.store(w[...], t), then pto.load(w[...], role='mat')",
         )
     made = tile(*shape, t.dtype, role="mat")
-    instructions.tmov(made, _boxed(t) if t.role == "vec" else t)
+    isa.tmov(made, _boxed(t) if t.role == "vec" else t)
     return made
 
 
 def _boxed(t: Tile) -> Tile:
     """The tile in the layout of the matrix unit, converted by the vector unit."""
     made = tile(*t.shape, t.dtype, "NZ")
-    instructions.tmov(made, t)
+    isa.tmov(made, t)
     return made
 
 
@@ -258,7 +258,7 @@ def convert(t: Tile, to: object, mode: str | None = None, saturate: bool | None 
         # Headers of a2a3 read satmode only with a working tile; integers get theirs by the plan.
         needs_work = saturate is False and kind.is_float and current().profile == "a2a3"
         work = tile(1, 32, F32) if needs_work else None
-        instructions.tcvt(into, source, work, rmode=mode, satmode=clamped)
+        isa.tcvt(into, source, work, rmode=mode, satmode=clamped)
     return made
 
 
@@ -322,6 +322,6 @@ def turned(t: Tile) -> Tile:
     """The transposed tile in row-major order, also for one row or column (ttrans)."""
     rows, cols = t.asked
     made = tile(*room_for(cols, rows, t.dtype, "vec"), t.dtype)
-    instructions.ttrans(made, t)
+    isa.ttrans(made, t)
     made.asked = cols, rows
     return made

@@ -6,9 +6,9 @@ broadcasts need it. Arithmetic needs row-major tiles and uses a column as a row 
 
 from __future__ import annotations
 
+from pto import isa
 from pto.core.dtypes import DType
 from pto.core.tile import Role
-from pto.lang.call import instructions
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.values.elements import element
@@ -60,7 +60,7 @@ def flat(t: Tile) -> Tile:
     to = tile_type(1, t.rows, t.dtype)
     seen = t.alias
     if seen is None or not session.sees(seen):
-        seen = t.alias = session.adopt(instructions.treshape(t, to=to), (1, t.rows))
+        seen = t.alias = session.adopt(isa.treshape(t, to=to), (1, t.rows))
         seen.alias, seen.asked = t, (t.asked[1], t.asked[0])
     session.set_region(seen, 1, rows)
     return seen
@@ -73,7 +73,7 @@ def upright(t: Tile) -> Tile:
     seen = t.alias
     if seen is None or not session.sees(seen):
         to = tile_type(t.cols, 1, t.dtype, "DN")
-        seen = t.alias = session.adopt(instructions.treshape(t, to=to), (t.cols, 1))
+        seen = t.alias = session.adopt(isa.treshape(t, to=to), (t.cols, 1))
         seen.alias, seen.asked = t, (t.asked[1], t.asked[0])
         seen.is_filled = t.is_filled
     session.set_region(seen, cols, 1)
@@ -89,7 +89,7 @@ def _column_window(t: Tile) -> Tile:
     whole, (row, col) = t.window_of
     turned = transpose(whole if t.rows == whole.rows else whole[row : row + t.rows, :])
     line = tile(1, turned.cols, t.dtype)
-    instructions.tmov(line, turned[col, :])
+    isa.tmov(line, turned[col, :])
     line.asked = 1, t.asked[0]
     return upright(line)
 
@@ -100,7 +100,7 @@ def apart(t: Tile, target: Tile) -> Tile:
         return t
     t = vector(t)
     copy = like(t)
-    instructions.tmov(flat(copy), flat(t))
+    isa.tmov(flat(copy), flat(t))
     return copy
 
 
@@ -154,5 +154,5 @@ def vector(t: Tile) -> Tile:
         )
     moved = tile(t.rows, t.cols, t.dtype)
     moved.asked = t.asked
-    instructions.tmov(moved, t)
+    isa.tmov(moved, t)
     return moved

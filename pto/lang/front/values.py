@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import CellType, FunctionType
 from typing import Any, TypeGuard
 
+from pto import isa
 from pto.core.dtypes import F32, I1
 from pto.core.tile import Role
 from pto.ir.builder import INDEX, scalar_type
@@ -19,7 +20,6 @@ from pto.ir.graph import Operation
 from pto.isa.handle.tile import ALLOC_TILE
 from pto.isa.row.types import Scalar as ScalarType
 from pto.isa.row.types import TileBuf
-from pto.lang.call import instructions
 from pto.lang.call.session import ValueHandle
 from pto.lang.express.algebra import everywhere
 from pto.lang.express.shapes import flat, is_column, set_region
@@ -269,7 +269,7 @@ def copy(trace: Trace, dst: Tile, src: Tile) -> None:
         set_region(dst, *trace.region(src))
     dst.is_filled = False
     with everywhere(dst, src):
-        instructions.tmov(flat(dst), flat(src))
+        isa.tmov(flat(dst), flat(src))
         op = trace.builder.block.ops[-1]
     trace.copies.append(op)
 

@@ -67,7 +67,7 @@ class Vreg(Comparisons["Mask"], _Register["Vreg"]):
         raise mistake(
             "PTO-U202",
             "a vector register has many lanes: Python cannot decide on it",
-            help="choose lane by lane with pto.vsel(a, b, a < b)",
+            help="choose lane by lane with isa.vsel(a, b, a < b)",
         )
 
 

@@ -89,7 +89,7 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
         raise mistake(
             "PTO-U081",
             "Python needs one number, and a tile has elements only when the kernel runs",
-            help="write pto.exp(t) for math.exp(t); pto.tgetval(t, 0) is one element",
+            help="write pto.exp(t) for math.exp(t); isa.tgetval(t, 0) is one element",
         )
 
     def __int__(self) -> int:

@@ -163,7 +163,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         raise mistake(
             "PTO-U081",
             "an array in global memory is not assigned to: a transfer writes it",
-            help="write pto.tstore(y[0:16, :], t)",
+            help="write isa.tstore(y[0:16, :], t)",
         )
 
     def whole(self) -> View:
@@ -391,7 +391,7 @@ class View(Elsewhere):
             raise mistake(
                 "PTO-S201",
                 f"{len(indices)} indices of a view of {len(self._sliced)} dimensions",
-                help="one for each dimension: pto.load_scalar(x, i, j)",
+                help="one for each dimension: isa.load_scalar(x, i, j)",
             )
         given, place = iter(indices), 0
         for span, stride in zip(self.spans, self.array.strides, strict=True):

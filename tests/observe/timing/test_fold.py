@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pto
+from pto import isa
 from pto.observe.timing import Timing, fold
 
 SHAPE = (1, 4096)
@@ -21,15 +22,15 @@ def early(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def chain(x: Any, y: Any, tile: pto.Tile, turn: int, width: Any) -> None:
-    pto.wait_flag("MTE3", "MTE2", turn)
-    pto.tload(tile, x[:, 0:width])
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
-    pto.tadds(tile, tile, 1.0)
-    pto.set_flag("V", "MTE3", 0)
-    pto.wait_flag("V", "MTE3", 0)
-    pto.tstore(y[:, 0:width], tile)
-    pto.set_flag("MTE3", "MTE2", turn)
+    isa.wait_flag("MTE3", "MTE2", turn)
+    isa.tload(tile, x[:, 0:width])
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)
+    isa.tadds(tile, tile, 1.0)
+    isa.set_flag("V", "MTE3", 0)
+    isa.wait_flag("V", "MTE3", 0)
+    isa.tstore(y[:, 0:width], tile)
+    isa.set_flag("MTE3", "MTE2", turn)
 
 
 @pto.kernel(profile="a2a3")
@@ -39,7 +40,7 @@ def two_loops(
     """`inner` pairs of tiles, `outer` times; from iteration `change` on wider ones."""
     tiles = [pto.tile(1, 1024, pto.f32, address=n * 4096) for n in (0, 1)]
     for turn in (0, 1):
-        pto.set_flag("MTE3", "MTE2", turn)
+        isa.set_flag("MTE3", "MTE2", turn)
     for i in pto.range(0, outer):
         for _ in pto.range(0, inner):
             for turn, tile in enumerate(tiles):
@@ -48,7 +49,7 @@ def two_loops(
                 else:
                     chain(x, y, tile, turn, 1024)
     for turn in (0, 1):
-        pto.wait_flag("MTE3", "MTE2", turn)
+        isa.wait_flag("MTE3", "MTE2", turn)
 
 
 def both(*numbers: int) -> tuple[Timing, Timing]:

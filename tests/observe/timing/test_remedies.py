@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pto
+from pto import isa
 from pto.lang.kernel import Kernel
 from pto.observe.timing import Timing
 from tests.examples.test_examples import runs
@@ -29,25 +30,25 @@ def exponential(
     tiles = [pto.tile(rows, columns, pto.f32, address=k * size) for k in range(buffers)]
     out = pto.tile(rows, columns, pto.f32, address=buffers * size)
     for k in range(buffers):
-        pto.set_flag("V", "MTE2", k)
-    pto.set_flag("MTE3", "V", 0)
+        isa.set_flag("V", "MTE2", k)
+    isa.set_flag("MTE3", "V", 0)
     for turn in pto.range(all // rows // buffers):
         for k, t in enumerate(tiles):
             i = (turn * buffers + k) * rows
-            pto.wait_flag("V", "MTE2", k)
-            pto.tload(t, x[i : i + rows, 0:columns])
-            pto.set_flag("MTE2", "V", 0)
-            pto.wait_flag("MTE2", "V", 0)
-            pto.wait_flag("MTE3", "V", 0)
-            pto.texp(out, t)
-            pto.set_flag("V", "MTE2", k)
-            pto.set_flag("V", "MTE3", 0)
-            pto.wait_flag("V", "MTE3", 0)
-            pto.tstore(y[i : i + rows, 0:columns], out)
-            pto.set_flag("MTE3", "V", 0)
+            isa.wait_flag("V", "MTE2", k)
+            isa.tload(t, x[i : i + rows, 0:columns])
+            isa.set_flag("MTE2", "V", 0)
+            isa.wait_flag("MTE2", "V", 0)
+            isa.wait_flag("MTE3", "V", 0)
+            isa.texp(out, t)
+            isa.set_flag("V", "MTE2", k)
+            isa.set_flag("V", "MTE3", 0)
+            isa.wait_flag("V", "MTE3", 0)
+            isa.tstore(y[i : i + rows, 0:columns], out)
+            isa.set_flag("MTE3", "V", 0)
     for k in range(buffers):
-        pto.wait_flag("V", "MTE2", k)
-    pto.wait_flag("MTE3", "V", 0)
+        isa.wait_flag("V", "MTE2", k)
+    isa.wait_flag("MTE3", "V", 0)
 
 
 def timed(rows: int = 64, columns: int = 64, buffers: int = 1, all: int = 4096) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 import pto
 from examples.timing.gemm import gemm
+from pto import isa
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space
 from pto.ir.text.parser import parse
@@ -50,7 +51,7 @@ def many(x: pto.Global[pto.i8], n: int) -> None:
     right = pto.tile(128, 16, pto.i8, role="right", address=0)
     acc = pto.tile(16, 16, pto.i32, role="acc", address=0)
     for _ in pto.range(0, n):
-        pto.tmatmul(acc, left, right)
+        isa.tmatmul(acc, left, right)
 
 
 @pytest.mark.parametrize("chip", [b.device.name for b in benches("a2a3")])

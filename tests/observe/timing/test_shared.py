@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.isa.cost.work import GlobalRegion
 from pto.observe.timing.chips import bench
 from pto.observe.timing.kinds import blocks_of
@@ -139,9 +140,9 @@ def test_a_last_block_that_differs_leaves_the_others_regular():
 def _loads(at: int) -> RecordStream:
     @pto.kernel(profile="a2a3")
     def load(x: pto.Global[pto.u8]) -> None:
-        pto.tload(pto.tile(1, 512, pto.u8, address=0), x[0:1, :])
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
+        isa.tload(pto.tile(1, 512, pto.u8, address=0), x[0:1, :])
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
 
     stream = load.time((1, 512), blocks=1).stream
     (job,) = (job for job in stream.jobs if job.op.name == "pto.tload")
@@ -158,9 +159,9 @@ def test_cores_that_want_the_same_lines_wait_for_each_other():
         tile = pto.tile(64, 1024, pto.f16, address=0)
         first = pto.block_idx() * 64 if apart else 0
         for _ in pto.range(0, 50):
-            pto.tload(tile, x[first : first + 64, :])
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
+            isa.tload(tile, x[first : first + 64, :])
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
 
     same, apart = (read.time((48 * 64, 1024), each, blocks=48).core_us for each in (False, True))
     assert same > 1.8 * apart
@@ -173,9 +174,9 @@ def some_longer(x: pto.Global[pto.f16], more: int) -> None:
     rounds = pto.select(pto.block_idx() < more, 516, 512)
     for i in pto.range(0, rounds):
         top = i % 512 * 64
-        pto.tload(tile, x[top : top + 64, :])
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
+        isa.tload(tile, x[top : top + 64, :])
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)
 
 
 def test_blocks_of_another_kind_bring_lines_too():
@@ -190,9 +191,9 @@ def triangle(x: pto.Global[pto.f16]) -> None:
     """Block n reads n + 1 tiles, as causal attention does."""
     tile = pto.tile(64, 1024, pto.f16, address=0)
     for i in pto.range(0, pto.block_idx() + 1):
-        pto.tload(tile, x[i * 64 : i * 64 + 64, :])
-    pto.set_flag("MTE2", "V", 0)
-    pto.wait_flag("MTE2", "V", 0)
+        isa.tload(tile, x[i * 64 : i * 64 + 64, :])
+    isa.set_flag("MTE2", "V", 0)
+    isa.wait_flag("MTE2", "V", 0)
 
 
 def test_the_core_with_most_to_do_decides():
@@ -206,15 +207,15 @@ def doubled(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
     t = pto.tile(16, 1024, pto.f32, address=0)
     for i in pto.range(0, rows):
         at = (pto.block_idx() * rows + i) * 16
-        pto.tload(t, x[at : at + 16, :])
-        pto.set_flag("MTE2", "V", 0)
-        pto.wait_flag("MTE2", "V", 0)
-        pto.tadd(t, t, t)
-        pto.set_flag("V", "MTE3", 0)
-        pto.wait_flag("V", "MTE3", 0)
-        pto.tstore(y[at : at + 16, :], t)
-        pto.set_flag("MTE3", "MTE2", 0)
-        pto.wait_flag("MTE3", "MTE2", 0)
+        isa.tload(t, x[at : at + 16, :])
+        isa.set_flag("MTE2", "V", 0)
+        isa.wait_flag("MTE2", "V", 0)
+        isa.tadd(t, t, t)
+        isa.set_flag("V", "MTE3", 0)
+        isa.wait_flag("V", "MTE3", 0)
+        isa.tstore(y[at : at + 16, :], t)
+        isa.set_flag("MTE3", "MTE2", 0)
+        isa.wait_flag("MTE3", "MTE2", 0)
 
 
 def test_many_small_blocks_move_as_much_as_few_large_ones():

@@ -9,6 +9,7 @@ import pytest
 
 import pto
 from examples.timing.published import gemms
+from pto import isa
 from pto.core.errors import PtoError
 from pto.isa.cost.describe import FIXED, REGISTERS, RUN
 from pto.isa.meaning.kinds import Do
@@ -41,10 +42,10 @@ def test_no_two_lines_of_a_report_are_about_the_same_lines():
 @pto.kernel(profile="a2a3")
 def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t = pto.tile(64, 128, pto.f32, address=0)
-    pto.tload(t, x)
-    pto.set_flag("MTE2", "MTE3", 0)
-    pto.wait_flag("MTE2", "MTE3", 0)
-    pto.tstore(y, t)
+    isa.tload(t, x)
+    isa.set_flag("MTE2", "MTE3", 0)
+    isa.wait_flag("MTE2", "MTE3", 0)
+    isa.tstore(y, t)
 
 
 def test_a_copy_by_hand():
@@ -93,10 +94,10 @@ def barriers(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     for i in pto.range(0, 1024, 128):
         for n, t in enumerate(tiles):
             row = i + n * 64
-            pto.tload(t, x[row : row + 64, :])
-            pto.barrier("ALL")
-            pto.tstore(y[row : row + 64, :], t)
-            pto.barrier("ALL")
+            isa.tload(t, x[row : row + 64, :])
+            isa.barrier("ALL")
+            isa.tstore(y[row : row + 64, :], t)
+            isa.barrier("ALL")
 
 
 def test_flags_instead_of_barriers_are_tried():
@@ -116,10 +117,10 @@ def test_arrays_stay_as_they_are():
 
 @pto.kernel(profile="a2a3")
 def by_data(x: pto.Global[pto.i32], y: pto.Global[pto.i32]) -> None:
-    n = pto.load_scalar(x, 0)
+    n = isa.load_scalar(x, 0)
     t = pto.tile(8, 64, pto.i32)
     for _ in pto.range(0, n):
-        pto.tload(t, y)
+        isa.tload(t, y)
 
 
 def test_what_data_decides_needs_data():
@@ -134,7 +135,7 @@ def test_what_data_decides_needs_data():
 def one_row(x: pto.Global[pto.f32], y: pto.Global[pto.f32], branches: bool) -> None:
     """The mean of a single row is a number of the program."""
     t = pto.load(x, 1, 128)
-    if branches and pto.tgetval(t, 0) > 0.0:
+    if branches and isa.tgetval(t, 0) > 0.0:
         t = t * 2.0
     pto.store(y, t - t.mean(axis=1))
 
@@ -151,7 +152,7 @@ def test_a_number_that_only_data_receives_needs_no_data():
 @pto.kernel(profile="a2a3")
 def counts(x: pto.Global[pto.i32], step: int) -> None:
     for i in pto.range(0, 64):
-        pto.store_scalar(x, i * step, 7)
+        isa.store_scalar(x, i * step, 7)
 
 
 def test_the_scalar_unit_takes_its_time_and_has_a_cache():
@@ -167,10 +168,10 @@ def test_the_scalar_unit_takes_its_time_and_has_a_cache():
 @pto.kernel(profile="a2a3")
 def ramp(y: pto.Global[pto.i32], n: int) -> None:
     t = pto.tile(1, n, pto.i32, address=0)
-    pto.tci(t, 0)
-    pto.set_flag("S", "MTE3", 0)
-    pto.wait_flag("S", "MTE3", 0)
-    pto.tstore(y, t)
+    isa.tci(t, 0)
+    isa.set_flag("S", "MTE3", 0)
+    isa.wait_flag("S", "MTE3", 0)
+    isa.tstore(y, t)
 
 
 def test_a_tile_instruction_that_is_a_scalar_loop_takes_the_time_of_its_elements():

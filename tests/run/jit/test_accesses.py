@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.isa.meaning.kinds import Lane
 from pto.isa.table import rows
 from tests.run.jit.both import agree, same
@@ -39,11 +40,11 @@ def test_a_tile_less_its_first_row(shape: tuple[int, int]) -> None:
     @pto.kernel(profile="a5")
     def less(x: F32, y: F32) -> None:
         t, u, w = (pto.tile(*shape, pto.f32) for _ in range(3))
-        pto.tload(t, x)
+        isa.tload(t, x)
         for _ in pto.range(2):  # the load is not part of the group
-            pto.tcolexpand(u, t)
-            pto.tsub(w, t, u)
-            pto.tstore(y, w)
+            isa.tcolexpand(u, t)
+            isa.tsub(w, t, u)
+            isa.tstore(y, w)
 
     gives(less, lambda x: x - x[0], normal(*shape))
 
@@ -52,11 +53,11 @@ def test_a_row_of_what_was_scaled() -> None:
     @pto.kernel(profile="a5")
     def scaled(x: F32, y: F32) -> None:
         t, u, w = (pto.tile(8, 64, pto.f32) for _ in range(3))
-        pto.tload(t, x)
+        isa.tload(t, x)
         for _ in pto.range(2):
-            pto.tmuls(u, t, 2.0)
-            pto.tcolexpandadd(w, u, t)
-            pto.tstore(y, w)
+            isa.tmuls(u, t, 2.0)
+            isa.tcolexpandadd(w, u, t)
+            isa.tstore(y, w)
 
     gives(scaled, lambda x: 2 * x + x[0], normal(8, 64))
 
@@ -123,12 +124,12 @@ def test_a_row_that_is_loaded_twice() -> None:
     def rows_of(x: F32, y: F32) -> None:
         t, u, w = (pto.tile(8, 64, pto.f32) for _ in range(3))
         row = pto.tile(1, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tload(row, x[0:1, :])
-        pto.tcolexpandadd(u, t, row)
-        pto.tload(row, x[1:2, :])
-        pto.tcolexpandmul(w, u, row)
-        pto.tstore(y, w)
+        isa.tload(t, x)
+        isa.tload(row, x[0:1, :])
+        isa.tcolexpandadd(u, t, row)
+        isa.tload(row, x[1:2, :])
+        isa.tcolexpandmul(w, u, row)
+        isa.tstore(y, w)
 
     gives(rows_of, lambda x: (x + x[0]) * x[1], normal(8, 64))
 
@@ -142,11 +143,11 @@ def test_a_row_that_the_next_iteration_reads() -> None:
         t, u, w = (pto.tile(8, 64, pto.f32) for _ in range(3))
         row = pto.tile(1, 64, pto.f32)
         for i in pto.range(2):
-            pto.tload(t, x)
-            pto.tcolexpandadd(u, t, row)
-            pto.tload(row, x[i : i + 1, :])
-            pto.tcolexpandadd(w, u, row)
-            pto.tstore(y, w)
+            isa.tload(t, x)
+            isa.tcolexpandadd(u, t, row)
+            isa.tload(row, x[i : i + 1, :])
+            isa.tcolexpandadd(w, u, row)
+            isa.tstore(y, w)
 
     gives(carried, lambda x: (x + x[0]) + x[1], normal(8, 64))
 
@@ -158,11 +159,11 @@ def test_a_tile_that_the_next_iteration_reads() -> None:
     def carried(x: F32, y: F32) -> None:
         t, u, w, last = (pto.tile(8, 64, pto.f32) for _ in range(4))
         for _ in pto.range(2):
-            pto.tload(t, x)
-            pto.tadd(u, t, last)
-            pto.tmuls(last, t, 2.0)
-            pto.tadd(w, u, last)
-            pto.tstore(y, w)
+            isa.tload(t, x)
+            isa.tadd(u, t, last)
+            isa.tmuls(last, t, 2.0)
+            isa.tadd(w, u, last)
+            isa.tstore(y, w)
 
     gives(carried, lambda x: (x + 2 * x) + 2 * x, normal(8, 64))
 
@@ -184,14 +185,14 @@ def test_a_right_factor_under_two_depths() -> None:
             for shape, role, valid in (((16, 32), "left", (16, 2 * n)), ((32, 16), "right", None))
         )
         acc = pto.tile(16, 16, pto.f32, role="acc")
-        pto.tload(a_mat, a)
-        pto.tload(b_mat, b)
-        pto.textract(short, a_mat, 0, 0)
-        pto.textract(left, a_mat, 0, 0)
-        pto.textract(right, b_mat, 0, 0)
-        pto.tmatmul(acc, short, right)
-        pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(y, acc)
+        isa.tload(a_mat, a)
+        isa.tload(b_mat, b)
+        isa.textract(short, a_mat, 0, 0)
+        isa.textract(left, a_mat, 0, 0)
+        isa.textract(right, b_mat, 0, 0)
+        isa.tmatmul(acc, short, right)
+        isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(y, acc)
 
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-8, 8, shape).astype(np.float16) for shape in ((16, 32), (32, 16)))
@@ -280,10 +281,10 @@ def test_a_tile_that_was_never_written() -> None:
     @pto.kernel(profile="a5")
     def unwritten(x: F32, y: F32, z: F32) -> None:
         t, u, never = (pto.tile(8, 64, pto.f32, address=n) for n in (0, 2048, 0))
-        pto.tload(t, x)
-        pto.tadds(u, t, 1.0)
-        pto.tstore(y, u)
-        pto.tstore(z, never)
+        isa.tload(t, x)
+        isa.tadds(u, t, 1.0)
+        isa.tstore(y, u)
+        isa.tstore(z, never)
 
     x, found = normal(8, 64), list[Any]()
     for engine in ("reference", "jit"):

@@ -10,6 +10,7 @@ import pytest
 
 import pto
 from examples import flash_attention, gemm_f16, softmax, softmax_registers
+from pto import isa
 from pto.cli.main import main
 from pto.core.errors import Diagnostic, PtoError
 from pto.ir.text.parser import parse
@@ -145,8 +146,8 @@ def test_what_another_block_or_launch_has_written_does_not_count(
     def part(y: pto.Global[pto.f32], n: pto.Scalar[pto.i64]) -> None:
         t = pto.tile(8, 64, pto.f32)
         if pto.block_idx() < n:
-            pto.texpands(t, 1.0)
-        pto.tstore(y, t)
+            isa.texpands(t, 1.0)
+        isa.tstore(y, t)
 
     monkeypatch.setenv("PTO_CHECK_READS", "1")
     y = np.zeros((8, 64), np.float32)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 from pto.isa.row.attributes import Bool
 from pto.run.jit.emit import emitter
@@ -71,10 +72,10 @@ def scaled() -> pto.Kernel:
         i = pto.block_idx() * 8
         t = pto.tile(8, 64, pto.f32)
         for _ in pto.range(n):
-            pto.tload(t, x[i : i + 8, :])
-            pto.tmuls(t, t, a)
-            pto.tadds(t, t, c)
-            pto.tstore(y[i : i + 8, :], t)
+            isa.tload(t, x[i : i + 8, :])
+            isa.tmuls(t, t, a)
+            isa.tadds(t, t, c)
+            isa.tstore(y[i : i + 8, :], t)
 
     return scale
 
@@ -125,8 +126,8 @@ def test_elements_whose_bytes_numpy_lends_nobody(kind: str, count: Count) -> Non
     @pto.kernel(profile="a5")
     def copy(x: pto.Global, y: pto.Global) -> None:
         t = pto.tile(8, 64, elements)
-        pto.tload(t, x)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tstore(y, t)
 
     for _ in range(4):
         x = RNG.integers(0, 100, (8, 64)).astype(np.uint8).astype(elements.numpy)
@@ -141,9 +142,9 @@ def test_other_types_shapes_and_grids_are_other_calls() -> None:
     def double(x: pto.Global, y: pto.Global) -> None:
         i = pto.block_idx() * 8
         t = pto.tile(8, x.shape[1], x.dtype)
-        pto.tload(t, x[i : i + 8, :])
-        pto.tadd(t, t, t)
-        pto.tstore(y[i : i + 8, :], t)
+        isa.tload(t, x[i : i + 8, :])
+        isa.tadd(t, t, t)
+        isa.tstore(y[i : i + 8, :], t)
 
     for _ in range(3):
         for kind in (np.float32, np.int32, np.float16):
@@ -161,9 +162,9 @@ def test_sizes_with_names_are_those_of_the_call(count: Count) -> None:
     def add(x: Matrix, y: Matrix) -> None:
         for i in pto.range(x.shape[0]):
             t = pto.tile(1, 64, pto.f32)
-            pto.tload(t, x[i : i + 1, :])
-            pto.tadds(t, t, 1.0)
-            pto.tstore(y[i : i + 1, :], t)
+            isa.tload(t, x[i : i + 1, :])
+            isa.tadds(t, t, 1.0)
+            isa.tstore(y[i : i + 1, :], t)
 
     for n in range(4):
         for rows in (3, 5, 9):
@@ -193,9 +194,9 @@ def test_constants_and_what_the_function_sees_are_looked_at_each_time() -> None:
     @pto.kernel(profile="a5")
     def add(y: pto.Global[pto.f32], c: float) -> None:
         t = pto.tile(8, 64, pto.f32)
-        pto.texpands(t, c)
-        pto.tadds(t, t, step)
-        pto.tstore(y, t)
+        isa.texpands(t, c)
+        isa.tadds(t, t, step)
+        isa.tstore(y, t)
 
     for step in (1.0, 2.0, 1.0):
         for c in (0.5, 7.0, 0.5, 0.5):
@@ -503,8 +504,8 @@ def test_the_environment_is_asked_each_time(
     @pto.kernel(profile="a5")
     def speak(x: pto.Global[pto.f32]) -> None:
         t = pto.tile(8, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tstore(x, t)
+        isa.tload(t, x)
+        isa.tstore(x, t)
         pto.print("done")
 
     monkeypatch.setenv("PTO_ENGINE", "jit")
@@ -529,8 +530,8 @@ def test_the_sanitizer_and_checks_can_be_asked_for_at_any_time(
     @pto.kernel(profile="a5")
     def unset(y: pto.Global[pto.f32]) -> None:
         t = pto.tile(8, 64, pto.f32)
-        pto.tadds(t, t, 1.0)
-        pto.tstore(y, t)
+        isa.tadds(t, t, 1.0)
+        isa.tstore(y, t)
 
     for _ in range(3):
         unset(data(), engine="jit")
@@ -555,8 +556,8 @@ def test_the_size_of_a_buffer_is_asked_for_each_time(monkeypatch: pytest.MonkeyP
     @pto.kernel(profile="cpu")
     def copy(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t = pto.tile(8, 64, pto.f32)
-        pto.tload(t, x)
-        pto.tstore(y, t)
+        isa.tload(t, x)
+        isa.tstore(y, t)
 
     x, y = data(), data()
     module = copy.module(x, y)
@@ -600,8 +601,8 @@ def test_the_program_of_the_last_call_is_shown() -> None:
     @pto.kernel(profile="a5")
     def copy(x: pto.Global) -> None:
         t = pto.tile(8, 64, x.dtype)
-        pto.tload(t, x)
-        pto.tstore(x, t)
+        isa.tload(t, x)
+        isa.tstore(x, t)
 
     for _ in range(3):
         for kind, name in ((np.float32, "f32"), (np.int32, "i32")):
@@ -654,10 +655,10 @@ def test_a_module_that_was_changed_is_another_program(change: Callable[[Any], No
     @pto.kernel(profile="a5")
     def difference(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
         a, b = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
-        pto.tload(a, x)
-        pto.tload(b, y)
-        pto.tsub(b, a, b)
-        pto.tstore(z, b)
+        isa.tload(a, x)
+        isa.tload(b, y)
+        isa.tsub(b, a, b)
+        isa.tstore(z, b)
 
     x, y, z = data(), data(), data()
     module = difference.module(x, y, z)

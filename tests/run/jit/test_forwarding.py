@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.run.jit.emit.cube import factors as factors_module
 from pto.run.jit.emit.cube.forwarding import fills_factor
 from pto.run.jit.emit.fusion import FusingEmitter
@@ -60,13 +61,13 @@ def test_moves_and_a_product(
     @pto.kernel(profile="a5")
     def product(a: pto.Global[Any], b: pto.Global[Any], c: pto.Global[Any]) -> None:
         a_mat, b_mat, left, right, acc = factors(kind, m, k, n)
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     a, b = (8 * normal(*size) for size in ((m, k), (k, n)))
     into = np.int32 if kind is pto.i8 else np.float32
@@ -75,22 +76,22 @@ def test_moves_and_a_product(
 
 
 def _late_load(a: Any, a_mat: Any, left: Any) -> None:
-    pto.tmov(left, a_mat)
-    pto.tload(a_mat, a[0:32, 0:64])  # what the product is about to read
+    isa.tmov(left, a_mat)
+    isa.tload(a_mat, a[0:32, 0:64])  # what the product is about to read
 
 
 def _other_load(a: Any, a_mat: Any, left: Any) -> None:
-    pto.tmov(left, a_mat)
+    isa.tmov(left, a_mat)
     beside = pto.tile(32, 64, pto.f16, role="mat")
-    pto.tload(beside, a[0:32, 0:64])
-    pto.tmov(pto.tile(32, 64, pto.f16, role="left"), a_mat)  # which keeps its place so long
+    isa.tload(beside, a[0:32, 0:64])
+    isa.tmov(pto.tile(32, 64, pto.f16, role="left"), a_mat)  # which keeps its place so long
 
 
 def _twice(a: Any, a_mat: Any, left: Any) -> None:
-    pto.tload(a_mat, a[0:32, 0:64])
-    pto.tmov(left, a_mat)
-    pto.tload(a_mat, a[32:64, 0:64])
-    pto.tmov(left, a_mat)
+    isa.tload(a_mat, a[0:32, 0:64])
+    isa.tmov(left, a_mat)
+    isa.tload(a_mat, a[32:64, 0:64])
+    isa.tmov(left, a_mat)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +104,12 @@ def test_what_comes_between(
     @pto.kernel(profile="a5")
     def product(a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32]) -> None:
         a_mat, b_mat, left, right, acc = factors(pto.f16, 32, 64, 32)
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(right, b_mat)
-        pto.tload(a_mat, a[32:64, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(right, b_mat)
+        isa.tload(a_mat, a[32:64, :])
         fill(a, a_mat, left)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     given = normal(64, 64, kind=np.float16), normal(64, 32, kind=np.float16)
     agree(product, *given, np.zeros((32, 32), np.float32))
@@ -123,18 +124,18 @@ def test_windows_of_l1_in_a_loop(read_there: list[bool]) -> None:
         a_mat = pto.tile(32, 64, pto.f16, role="mat")
         b_mat = pto.tile(64, 32, pto.f16, role="mat")
         acc = pto.tile(32, 32, pto.f32, role="acc")
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
         for k in pto.range(0, 64, 16):
             left = pto.tile(32, 16, pto.f16, role="left")
             right = pto.tile(16, 32, pto.f16, role="right")
-            pto.textract(left, a_mat, 0, k)
-            pto.textract(right, b_mat, k, 0)
+            isa.textract(left, a_mat, 0, k)
+            isa.textract(right, b_mat, k, 0)
             if k == 0:
-                pto.tmatmul(acc, left, right)
+                isa.tmatmul(acc, left, right)
             else:
-                pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(c[:, :], acc)
+                isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     given = normal(32, 64, kind=np.float16), normal(64, 32, kind=np.float16)
     agree(product, *given, np.zeros((32, 32), np.float32))
@@ -151,19 +152,19 @@ def test_a_right_factor_of_several_products() -> None:
         accs = [pto.tile(32, 32, pto.f32, role="acc") for _ in range(2)]
         left, right = (pto.tile(*size, pto.f16, role=role) for *size, role in FACTORS)
         for n, mat in enumerate(mats):
-            pto.tload(mat, a[32 * n : 32 * n + 32, :])
-        pto.tload(b_mat, b[:, :])
+            isa.tload(mat, a[32 * n : 32 * n + 32, :])
+        isa.tload(b_mat, b[:, :])
         for col in (0, 32):
-            pto.textract(right, b_mat, 0, col)
+            isa.textract(right, b_mat, 0, col)
             for mat, acc in zip(mats, accs, strict=True):
-                pto.tmov(left, mat)
+                isa.tmov(left, mat)
                 if col == 0:
-                    pto.tmatmul(acc, left, right)
+                    isa.tmatmul(acc, left, right)
                 else:
-                    pto.tmatmul_acc(acc, acc, left, right)
-            pto.tmatmul_acc(accs[1], accs[1], left, right)
+                    isa.tmatmul_acc(acc, acc, left, right)
+            isa.tmatmul_acc(accs[1], accs[1], left, right)
         for n, acc in enumerate(accs):
-            pto.tstore(c[32 * n : 32 * n + 32, :], acc)
+            isa.tstore(c[32 * n : 32 * n + 32, :], acc)
 
     given = normal(64, 64, kind=np.float16), normal(64, 64, kind=np.float16)
     agree(products, *given, np.zeros((64, 32), np.float32))
@@ -180,12 +181,12 @@ def test_rows_known_when_it_runs(rows: int, read_there: list[bool]) -> None:
         left = pto.tile(32, 64, pto.f16, role="left", valid=(m, 64))
         right = pto.tile(64, 32, pto.f16, role="right")
         acc = pto.tile(32, 32, pto.f32, role="acc", valid=(m, 32))
-        pto.tload(a_mat, a[0:m, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(c[0:m, :], acc)
+        isa.tload(a_mat, a[0:m, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(c[0:m, :], acc)
 
     given = normal(32, 64, kind=np.float16), normal(64, 32, kind=np.float16)
     agree(product, *given, np.zeros((32, 32), np.float32), rows)
@@ -199,11 +200,11 @@ def test_a_window_outside_its_tile_is_told() -> None:
         left = pto.tile(32, 32, pto.f16, role="left")
         right = pto.tile(32, 32, pto.f16, role="right")
         acc = pto.tile(32, 32, pto.f32, role="acc")
-        pto.tload(mat, a[:, :])
-        pto.textract(left, mat, at, 0)
-        pto.textract(right, mat, 0, 0)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tload(mat, a[:, :])
+        isa.textract(left, mat, at, 0)
+        isa.textract(right, mat, 0, 0)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     for engine in ("reference", "jit"):
         c = np.zeros((32, 32), np.float32)
@@ -219,13 +220,13 @@ def test_factors_with_fewer_bits() -> None:
     @pto.kernel(profile="a5")
     def product(a: pto.Global[pto.f32], b: pto.Global[pto.f32], c: pto.Global[pto.f32]) -> None:
         a_mat, b_mat, left, right, acc = factors(pto.f32, 32, 64, 32)
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.settf32mode(enable=True)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.settf32mode(enable=True)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     agree(product, normal(32, 64), normal(64, 32), np.zeros((32, 32), np.float32))
 
@@ -263,18 +264,18 @@ def test_convolutions(given: dict[str, int], first: int, rows: int, kind: Any) -
         mat = pto.tile(image // c0, c0, kind, role="mat", layout="ND")
         filters = pto.tile(2 * k, 16, kind, role="mat")
         acc = pto.tile(rows, 16, pto.f32, role="acc")
-        pto.tload(mat, x[:, :])
-        pto.tload(filters, w[:, :])
+        isa.tload(mat, x[:, :])
+        isa.tload(filters, w[:, :])
         for n in range(0, 2 * k, deep):
             left = pto.tile(rows, deep, kind, role="left")
             right = pto.tile(deep, 16, kind, role="right")
-            pto.timg2col(left, mat, MAP["c1"], MAP["h"], MAP["w"], m, n, **given)
-            pto.textract(right, filters, n, 0)
+            isa.timg2col(left, mat, MAP["c1"], MAP["h"], MAP["w"], m, n, **given)
+            isa.textract(right, filters, n, 0)
             if n == 0:
-                pto.tmatmul(acc, left, right)
+                isa.tmatmul(acc, left, right)
             else:
-                pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(y[:, :], acc)
+                isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(y[:, :], acc)
 
     x, w = normal(image // c0, c0, kind=kind.numpy), normal(2 * k, 16, kind=kind.numpy)
     agree(convolution, x, w, np.zeros((rows, 16), np.float32), first)
@@ -289,14 +290,14 @@ def test_registers_that_say_otherwise(word: int) -> None:
         acc = pto.tile(48, 16, pto.f32, role="acc")
         left = pto.tile(48, 144, pto.f16, role="left")
         right = pto.tile(144, 16, pto.f16, role="right")
-        pto.tload(mat, x[:, :])
-        pto.tload(filters, w[:, :])
-        pto.setfmatrix(mat, 9, 11, pad_left=1)
-        pto.set_img2col_padding(mat, pad_value=word)
-        pto.timg2col(left, mat, 2, 11, 9, 0, 0, filter_h=3, filter_w=3)
-        pto.textract(right, filters, 0, 0)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(y[:, :], acc)
+        isa.tload(mat, x[:, :])
+        isa.tload(filters, w[:, :])
+        isa.setfmatrix(mat, 9, 11, pad_left=1)
+        isa.set_img2col_padding(mat, pad_value=word)
+        isa.timg2col(left, mat, 2, 11, 9, 0, 0, filter_h=3, filter_w=3)
+        isa.textract(right, filters, 0, 0)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(y[:, :], acc)
 
     given = normal(198, 16, kind=np.float16), normal(144, 16, kind=np.float16)
     agree(convolution, *given, np.zeros((48, 16), np.float32))
@@ -323,14 +324,14 @@ def test_a_left_factor_of_f32_is_read_where_it_is(
         left = pto.tile(48, 64, kind, role="left", valid=(48, deep))
         right = pto.tile(64, 96, kind, role="right", valid=(deep, 96))
         acc = pto.tile(48, 96, pto.f32, role="acc")
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(pto.tile(48, 64, kind, role="left", valid=(48, deep)), a_mat)
-        pto.tmov(pto.tile(64, 96, kind, role="right", valid=(deep, 96)), b_mat)
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(pto.tile(48, 64, kind, role="left", valid=(48, deep)), a_mat)
+        isa.tmov(pto.tile(64, 96, kind, role="right", valid=(deep, 96)), b_mat)
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     given = normal(48, deep, kind=kind.numpy), normal(deep, 96, kind=kind.numpy)
     agree(product, *given, np.zeros((48, 96), np.float32))
@@ -380,13 +381,13 @@ def test_blocks_of_rows(rows: int) -> None:
         for tile in (a_mat, left):
             pto.set_validshape(tile, rows, 32)
         pto.set_validshape(acc, rows, 128)
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     agree(product, normal(rows, 32), normal(32, 128), np.zeros((rows, 128), np.float32))
 
@@ -413,19 +414,19 @@ def test_a_right_factor_in_rows_is_prefetched(
 
 
 def _overwritten(a: Any, a_mat: Any, left: Any, acc: Any) -> None:
-    pto.tstore(a[:32, :], acc)  # what the load has read
-    pto.tmov(left, a_mat)
+    isa.tstore(a[:32, :], acc)  # what the load has read
+    isa.tmov(left, a_mat)
 
 
 def _read_by_others(a: Any, a_mat: Any, left: Any, acc: Any) -> None:
-    pto.tmov(left, a_mat)
-    pto.tmov(pto.tile(32, 32, pto.f32, role="left"), a_mat)
+    isa.tmov(left, a_mat)
+    isa.tmov(pto.tile(32, 32, pto.f32, role="left"), a_mat)
 
 
 def _loaded_again(a: Any, a_mat: Any, left: Any, acc: Any) -> None:
-    pto.tmov(left, a_mat)
-    pto.tload(a_mat, a[32:, :])
-    pto.tmov(left, a_mat)
+    isa.tmov(left, a_mat)
+    isa.tload(a_mat, a[32:, :])
+    isa.tmov(left, a_mat)
 
 
 @pytest.mark.parametrize(
@@ -438,15 +439,15 @@ def test_loads_that_products_cannot_replace(between: Callable[..., None], left_o
     @pto.kernel(profile="a5")
     def product(a: pto.Global[pto.f32], b: pto.Global[pto.f32], c: pto.Global[pto.f32]) -> None:
         a_mat, b_mat, left, right, acc = factors(pto.f32, 32, 32, 32)
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(right, b_mat)
-        pto.tload(a_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tload(a_mat, a[:32, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(right, b_mat)
+        isa.tload(a_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tload(a_mat, a[:32, :])
         between(a, a_mat, left, acc)
-        pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     given = normal(64, 32), normal(32, 32)
     found = _loads(product, *given, np.zeros((32, 32), np.float32))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
 from pto.run.jit.emit.tile import group
@@ -78,10 +79,10 @@ def test_layernorm(kind: Any, rows: int) -> None:
 def shifted(x: pto.Global[pto.f32], i: int, o: int, j: int, p: int) -> None:
     """From one window of an array to another."""
     t, u = pto.tile(24, 64, pto.f32), pto.tile(24, 64, pto.f32)
-    pto.tload(t, x[i : i + 24, o : o + 64])
-    pto.tadds(u, t, 1.0)
-    pto.tmul(t, t, u)
-    pto.tstore(x[j : j + 24, p : p + 64], t)
+    isa.tload(t, x[i : i + 24, o : o + 64])
+    isa.tadds(u, t, 1.0)
+    isa.tmul(t, t, u)
+    isa.tstore(x[j : j + 24, p : p + 64], t)
 
 
 @pytest.mark.parametrize("where", [(0, 0, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0), (0, 0, 0, 64),
@@ -93,12 +94,12 @@ def test_windows_of_one_array(where: tuple[int, ...]) -> None:
 @pto.kernel(profile="a5")
 def read_again(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[0:8, :])
-    pto.tadds(t, t, 1.0)
-    pto.tstore(x[4:12, :], t)
-    pto.tload(u, x[0:8, :])
-    pto.tadd(u, u, t)
-    pto.tstore(y[0:8, :], u)
+    isa.tload(t, x[0:8, :])
+    isa.tadds(t, t, 1.0)
+    isa.tstore(x[4:12, :], t)
+    isa.tload(u, x[0:8, :])
+    isa.tadd(u, u, t)
+    isa.tstore(y[0:8, :], u)
 
 
 def test_what_was_stored_is_loaded() -> None:
@@ -176,18 +177,18 @@ def test_tiles_that_overlap(places: tuple[int, int, int], fused: list[int]) -> N
 def carried(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """A maximum that goes from turn to turn, one value a row, under two names."""
     tall = pto.tile(16, 1, pto.f32, layout="DN")
-    line = pto.treshape(tall, to=pto.tile_type(1, 16, pto.f32))
+    line = isa.treshape(tall, to=pto.tile_type(1, 16, pto.f32))
     now = pto.tile(16, 1, pto.f32, layout="DN")
-    now_line = pto.treshape(now, to=pto.tile_type(1, 16, pto.f32))
-    pto.texpands(line, float("-inf"))
+    now_line = isa.treshape(now, to=pto.tile_type(1, 16, pto.f32))
+    isa.texpands(line, float("-inf"))
     for j in pto.range(0, 256, 64):
         t = pto.tile(16, 64, pto.f32)
-        pto.tload(t, x[:, j : j + 64])
-        pto.trowmax(now, t)
-        pto.tmax(line, line, now_line)
-        pto.trowexpandsub(t, t, tall)
-        pto.texp(t, t)
-        pto.tstore(y[:, j : j + 64], t)
+        isa.tload(t, x[:, j : j + 64])
+        isa.trowmax(now, t)
+        isa.tmax(line, line, now_line)
+        isa.trowexpandsub(t, t, tall)
+        isa.texp(t, t)
+        isa.tstore(y[:, j : j + 64], t)
 
 
 def test_values_a_row_that_go_around() -> None:
@@ -215,13 +216,13 @@ def test_a_row_that_is_loaded_and_then_written() -> None:
     @pto.kernel(profile="cpu")
     def product(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         a, b, c, row = (pto.tile(1, 16, pto.f32, valid=(1, 3)) for _ in range(4))
-        pto.tload(a, x[0:1, 0:3])
-        pto.tload(b, x[1:2, 0:3])
-        pto.tadds(c, a, 1.0)
-        pto.tload(row, x[2:3, 0:3])
-        pto.tmul(row, a, b)
-        pto.tstore(y[0:1, 0:3], row)
-        pto.tstore(y[1:2, 0:3], c)
+        isa.tload(a, x[0:1, 0:3])
+        isa.tload(b, x[1:2, 0:3])
+        isa.tadds(c, a, 1.0)
+        isa.tload(row, x[2:3, 0:3])
+        isa.tmul(row, a, b)
+        isa.tstore(y[0:1, 0:3], row)
+        isa.tstore(y[1:2, 0:3], c)
 
     x, y = np.repeat(np.float32([[2], [3], [7]]), 3, axis=1), np.zeros((2, 3), np.float32)
     product(x, y, engine="jit")
@@ -236,18 +237,18 @@ def test_what_a_value_was_made_of_has_changed() -> None:
     def twice(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
         t, u, v = (pto.tile(8, 256, pto.f32) for _ in range(3))
         most, total = (pto.tile(8, 1, pto.f32, layout="DN") for _ in range(2))
-        pto.tload(t, x[:, :])
-        pto.trowmax(most, t)
-        pto.trowexpandsub(u, t, most)
-        pto.trowsum(most, u)
-        pto.trowexpandmul(v, u, most)
-        pto.trowsum(total, v)
-        pto.tstore(y[:, :], v)
-        pto.trowexpandadd(v, v, total)
-        pto.trowmax(most, v)
-        pto.trowexpandsub(u, u, most)
-        pto.tmul(t, t, u)
-        pto.tstore(z[:, :], t)
+        isa.tload(t, x[:, :])
+        isa.trowmax(most, t)
+        isa.trowexpandsub(u, t, most)
+        isa.trowsum(most, u)
+        isa.trowexpandmul(v, u, most)
+        isa.trowsum(total, v)
+        isa.tstore(y[:, :], v)
+        isa.trowexpandadd(v, v, total)
+        isa.trowmax(most, v)
+        isa.trowexpandsub(u, u, most)
+        isa.tmul(t, t, u)
+        isa.tstore(z[:, :], t)
 
     x = normal(8, 256)
     agree(twice, x, np.zeros_like(x), np.zeros_like(x), fused=[12])
@@ -262,12 +263,12 @@ def test_a_tile_that_is_used_again() -> None:
         most = pto.tile(8, 1, pto.f32, layout="DN")
         for i in pto.range(0, 48, 16):
             for n in range(2):
-                pto.tload(t, x[i + 8 * n : i + 8 * n + 8, :])
-                pto.tadds(u, t, 1.0)
-                pto.trowmax(most, u)
-                pto.trowexpandsub(u, u, most)
-                pto.tstore(y[i + 8 * n : i + 8 * n + 8, :], u)
-        pto.tstore(left[:, :], u)
+                isa.tload(t, x[i + 8 * n : i + 8 * n + 8, :])
+                isa.tadds(u, t, 1.0)
+                isa.trowmax(most, u)
+                isa.trowexpandsub(u, u, most)
+                isa.tstore(y[i + 8 * n : i + 8 * n + 8, :], u)
+        isa.tstore(left[:, :], u)
 
     x = normal(48, 128)
     agree(again, x, np.zeros_like(x), np.zeros((8, 128), np.float32), fused=[10])
@@ -277,13 +278,13 @@ def test_a_tile_that_the_next_turn_reads_first() -> None:
     @pto.kernel(profile="a5")
     def carried(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
         t, u, w = (pto.tile(8, 128, pto.f32) for _ in range(3))
-        pto.tload(u, x[0:8, :])
+        isa.tload(u, x[0:8, :])
         for i in pto.range(0, 32, 8):
-            pto.tmuls(w, u, 0.5)
-            pto.tstore(y[i : i + 8, :], w)
-            pto.tload(t, x[i : i + 8, :])
-            pto.tadds(u, t, 1.0)
-            pto.tadd(u, u, t)
+            isa.tmuls(w, u, 0.5)
+            isa.tstore(y[i : i + 8, :], w)
+            isa.tload(t, x[i : i + 8, :])
+            isa.tadds(u, t, 1.0)
+            isa.tadd(u, u, t)
 
     x = normal(32, 128)
     agree(carried, x, np.zeros_like(x), fused=[5])
@@ -326,24 +327,24 @@ def test_rows_and_boxes(kind: Any) -> None:
         left, boxed = (pto.tile(48, 48, kind, role=role) for role in ("left", "mat"))
         acc, scores = pto.tile(48, 48, pto.f32, role="acc"), pto.tile(48, 48, pto.f32)
         rounded, most = pto.tile(48, 48, kind), pto.tile(48, 1, pto.f32, layout="DN")
-        pto.tload(held, a[:, :])
-        pto.tmov(left, held)
-        pto.tload(held, b[:, :])
-        pto.tmov(right, held)
-        pto.tmatmul(acc, left, right)
-        pto.tmov(scores, acc)
-        pto.trowmax(most, scores)
-        pto.trowexpandsub(scores, scores, most)
+        isa.tload(held, a[:, :])
+        isa.tmov(left, held)
+        isa.tload(held, b[:, :])
+        isa.tmov(right, held)
+        isa.tmatmul(acc, left, right)
+        isa.tmov(scores, acc)
+        isa.trowmax(most, scores)
+        isa.trowexpandsub(scores, scores, most)
         if kind is pto.f32:
-            pto.tmuls(rounded, scores, 0.5)
+            isa.tmuls(rounded, scores, 0.5)
         else:
-            pto.tcvt(rounded, scores)
-        pto.tmov(boxed, rounded)
-        pto.tmov(left, boxed)
-        pto.tmatmul(acc, left, right)
-        pto.tmov(scores, acc)
-        pto.tadds(scores, scores, 1.0)
-        pto.tstore(y[:, :], scores)
+            isa.tcvt(rounded, scores)
+        isa.tmov(boxed, rounded)
+        isa.tmov(left, boxed)
+        isa.tmatmul(acc, left, right)
+        isa.tmov(scores, acc)
+        isa.tadds(scores, scores, 1.0)
+        isa.tstore(y[:, :], scores)
 
     a, b = normal(48, 48, kind=kind.numpy), normal(48, 48, kind=kind.numpy)
     groups = [4, 3] if kind is pto.f32 else [5, 3]  # rows of f32 do not go into boxes
@@ -480,12 +481,12 @@ def test_tiles_at_addresses_of_their_own(other: int) -> None:
         t = pto.tile(64, 64, pto.f32, address=0)
         u = pto.tile(64, 64, pto.f32, address=32768)
         seen = pto.tile(64, 64, pto.f32, address=other)
-        pto.tload(t, x[:, :])
-        pto.texp(t, t)
-        pto.tadds(u, t, 1.0)
-        pto.tstore(y[:, :], u)
-        pto.tmuls(u, seen, 2.0)
-        pto.tstore(z[:, :], u)
+        isa.tload(t, x[:, :])
+        isa.texp(t, t)
+        isa.tadds(u, t, 1.0)
+        isa.tstore(y[:, :], u)
+        isa.tmuls(u, seen, 2.0)
+        isa.tstore(z[:, :], u)
 
     x = normal(64, 64)
     groups = [4, 2] if other == 4096 else [6]  # part of a tile that the group writes
@@ -523,11 +524,11 @@ def test_a_tile_that_was_renamed_before_the_loop() -> None:
     @pto.kernel(profile="a5")
     def kernel(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
         t = pto.tile(4, 16, pto.f32)
-        flat = pto.treshape(t, to=pto.tile_type(1, 64, pto.f32))
+        flat = isa.treshape(t, to=pto.tile_type(1, 64, pto.f32))
         for i in pto.range(0, 2):
-            pto.tload(flat, x[i : i + 1, :])
-            pto.tstore(y[i : i + 1, :], flat)
-        pto.tstore(z, t)
+            isa.tload(flat, x[i : i + 1, :])
+            isa.tstore(y[i : i + 1, :], flat)
+        isa.tstore(z, t)
 
     x = normal(2, 64)
     y, z = np.zeros_like(x), np.zeros((4, 16), np.float32)

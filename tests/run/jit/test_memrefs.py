@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.ir.text.printer import print_module
 from tests.run.jit.both import agree, fails_alike
 
@@ -74,12 +75,12 @@ def test_a_compact_tile_with_all_its_boxes() -> None:
         a_mat, b_mat = (pto.tile(16, 16, pto.f16, role="mat") for _ in range(2))
         left, right = (pto.tile(16, 16, pto.f16, role=role) for role in ("left", "right"))
         acc = pto.tile(16, 16, pto.f32, role="acc")
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tstore(c[:, :], acc)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     arrays = [np.ones((8, 16), np.float16), np.ones((16, 16), np.float16)]
     arrays.append(np.zeros((8, 16), np.float32))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 PAYLOADS = {"f16": (np.float16, 0x7E56, 0xFE56), "f32": (np.float32, 0x7FC12345, 0xFFC12345)}
 
@@ -20,9 +21,9 @@ def test_functions_of_nan(name: str, kind: str):
     @pto.kernel(profile="a5")
     def apply(x: pto.Global[Any], y: pto.Global[Any]) -> None:
         a, b = pto.tile(8, 64, element), pto.tile(8, 64, element)
-        pto.tload(a, x)
+        isa.tload(a, x)
         getattr(pto, name)(b, a)
-        pto.tstore(y, b)
+        isa.tstore(y, b)
 
     word = np.dtype(f"u{np.dtype(numpy).itemsize}")
     x = np.resize(np.array(bits, word), (8, 64)).view(numpy)

@@ -10,6 +10,7 @@ import pytest
 
 import pto
 from examples import gemm_mx, gemm_mx_fp4
+from pto import isa
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from tests.run.jit.both import agree, same
@@ -35,14 +36,14 @@ def program(kind: str, m: int, k: int, n: int, profile: str, extra: str = "") ->
         left = pto.tile(64, 64, elem, role="left")
         right = pto.tile(64, 128, elem, role="right")
         acc = pto.tile(64, 128, into, role="acc")
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
         if extra == "acc":
-            pto.tmatmul_acc(acc, acc, left, right)
-        pto.tstore(c[:, :], acc)
+            isa.tmatmul_acc(acc, acc, left, right)
+        isa.tstore(c[:, :], acc)
 
     kinds = KINDS[kind], np.int32 if kind == "i8" else np.float32
     arrays = [np.zeros((m, k), kinds[0]), np.zeros((k, n), kinds[0]), np.zeros((m, n), kinds[1])]
@@ -163,19 +164,19 @@ def test_products_scaled_on_their_way_to_memory(kind: str, out: str, how: str) -
         acc = pto.tile(32, n, into, role="acc")
         words = pto.tile(1, n, pto.u64, role="mat")
         scaling = pto.tile(1, n, pto.u64, role="scaling")
-        pto.tload(a_mat, a[:, :])
-        pto.tload(b_mat, b[:, :])
-        pto.tmov(left, a_mat)
-        pto.tmov(right, b_mat)
-        pto.tmatmul(acc, left, right)
-        pto.tload(words, w[:])
-        pto.tmov(scaling, words)
+        isa.tload(a_mat, a[:, :])
+        isa.tload(b_mat, b[:, :])
+        isa.tmov(left, a_mat)
+        isa.tmov(right, b_mat)
+        isa.tmatmul(acc, left, right)
+        isa.tload(words, w[:])
+        isa.tmov(scaling, words)
         if how == "word":
-            pto.tstore(c[:, :], acc, preQuantScalar=word, reluPreMode="normal_relu")
+            isa.tstore(c[:, :], acc, preQuantScalar=word, reluPreMode="normal_relu")
         elif how == "column":
-            pto.tstore(c[:, :], acc, fp=scaling)
+            isa.tstore(c[:, :], acc, fp=scaling)
         else:
-            pto.tstore_fp(c[:, :], acc, scaling, reluPreMode="normal_relu")
+            isa.tstore_fp(c[:, :], acc, scaling, reluPreMode="normal_relu")
 
     a, b, _ = factors(kind, m, k, n)
     random = np.random.default_rng(5)

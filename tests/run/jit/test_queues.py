@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 _SLOT, _SLOTS, _TURNS = 2048, 8, 11  # more entries than slots
 
@@ -253,32 +254,32 @@ def test_halves_of_a_region_known_only_when_it_runs(
 
 def _pushes(x: pto.Global[pto.f32], seen: pto.Global[pto.f32]) -> None:
     """The cube: twice its block's number, in every element."""
-    there = pto.import_reserved_buffer("in", "_looks_first")
-    pto.aic_initialize_pipe(1, _SLOT, c2v_consumer_buf=there, v2c_consumer_buf=0)
+    there = isa.import_reserved_buffer("in", "_looks_first")
+    isa.aic_initialize_pipe(1, _SLOT, c2v_consumer_buf=there, v2c_consumer_buf=0)
     one, acc = (
         pto.tile(16, 16, pto.f32, role="mat"),
         pto.tile(16, 16, pto.f32, role="acc"),
     )
     left, right = (pto.tile(16, 16, pto.f32, role=role) for role in ("left", "right"))
-    pto.tload(one, x[pto.block_idx() * 16 :, :])
-    pto.tmov(left, one)
-    pto.tmov(right, one)
-    pto.tmatmul(acc, left, right)
-    pto.tpush_to_aiv(acc, 0)
+    isa.tload(one, x[pto.block_idx() * 16 :, :])
+    isa.tmov(left, one)
+    isa.tmov(right, one)
+    isa.tmatmul(acc, left, right)
+    isa.tpush_to_aiv(acc, 0)
 
 
 def _looks_first(x: pto.Global[pto.f32], seen: pto.Global[pto.f32]) -> None:
     """The vector side stores a tile that nobody has written, then writes to it, and to its slot."""
-    own = pto.reserve_buffer("in", 8 * _SLOT, "vec", True)
-    pto.aiv_initialize_pipe(1, _SLOT, c2v_consumer_buf=own, v2c_consumer_buf=0)
+    own = isa.reserve_buffer("in", 8 * _SLOT, "vec", True)
+    isa.aiv_initialize_pipe(1, _SLOT, c2v_consumer_buf=own, v2c_consumer_buf=0)
     t, row = pto.tile(16, 16, pto.f32), pto.block_idx() * 32
     if pto.subblock_idx() == 0:
-        pto.tstore(seen[row : row + 16, :], t)
-        got = pto.tpop_from_aic(0, to=pto.tile_type(16, 16, pto.f32))
-        pto.tadd(t, got, got)
-        pto.tadd(got, got, t)
-        pto.tstore(seen[row + 16 : row + 32, :], got)
-        pto.tfree_from_aic(0)
+        isa.tstore(seen[row : row + 16, :], t)
+        got = isa.tpop_from_aic(0, to=pto.tile_type(16, 16, pto.f32))
+        isa.tadd(t, got, got)
+        isa.tadd(got, got, t)
+        isa.tstore(seen[row + 16 : row + 32, :], got)
+        isa.tfree_from_aic(0)
 
 
 def test_a_block_begins_with_zeros_and_empty_queues_whatever_the_last_one_left() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import pto
 from bench.long_kernels import fourier
+from pto import isa
 from pto.run.jit import compiler
 from pto.run.jit.runtime.region import CompiledRegion
 from pto.run.jit.runtime.values import TileDesc, ViewDesc
@@ -58,9 +59,9 @@ def test_a_tile_that_three_regions_use_is_written_where_the_last_one_reads_it(
     def relay(x: F32, y: F32) -> None:
         a, b = pto.load(x, 16, 64), pto.load(x, 16, 64)
         for n in range(60):
-            pto.tadds(b, b, float(n))
+            isa.tadds(b, b, float(n))
             if n % 20 == 7:
-                pto.tadd(a, a, b)
+                isa.tadd(a, a, b)
         pto.store(y, a)
 
     x = np.random.default_rng(4).standard_normal((16, 64)).astype(np.float32)
@@ -73,13 +74,13 @@ def test_a_tile_whose_region_is_set_is_passed(regions: list[CompiledRegion]):
     def narrowed(x: F32, y: F32) -> None:
         rows = 16 - pto.block_idx()
         t = pto.tile(16, 64, pto.f32)
-        pto.tload(t, x)
+        isa.tload(t, x)
         for n in range(30):
-            pto.tadds(t, t, float(n))
+            isa.tadds(t, t, float(n))
         pto.set_validshape(t, rows - 4, 64)
         for n in range(30):
-            pto.tmuls(t, t, 1.0 + n)
-        pto.tstore(y[0:12, :], t)
+            isa.tmuls(t, t, 1.0 + n)
+        isa.tstore(y[0:12, :], t)
 
     x = np.random.default_rng(5).standard_normal((16, 64)).astype(np.float32)
     both(narrowed, [x, np.zeros_like(x)])

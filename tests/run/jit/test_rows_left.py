@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.isa.table import rows
 from pto.run.jit.emit.instructions import UNTOLD, compiled_as, why_not
 
@@ -41,10 +42,10 @@ def test_rows_that_leave_compiled_code_are_these_and_say_why() -> None:
 @pto.kernel(profile="a5")
 def add(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
     a, b, c = (pto.tile(8, 64, pto.f32) for _ in range(3))
-    pto.tload(a, x)
-    pto.tload(b, y)
-    pto.tadd(c, a, b)
-    pto.tstore(z, c)
+    isa.tload(a, x)
+    isa.tload(b, y)
+    isa.tadd(c, a, b)
+    isa.tstore(z, c)
 
 
 @pytest.mark.parametrize("engine", OPENED)

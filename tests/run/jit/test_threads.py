@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 from pto.run.jit.runtime import team, threads
 
@@ -41,9 +42,9 @@ both_kinds = pytest.mark.usefixtures("_of_both_kinds")
 def double(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     i = pto.block_idx()
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[i * 8 :, :])
-    pto.tadd(t, t, t)
-    pto.tstore(y[i * 8 :, :], t)
+    isa.tload(t, x[i * 8 :, :])
+    isa.tadd(t, t, t)
+    isa.tstore(y[i * 8 :, :], t)
 
 
 @pto.kernel(profile="a5")
@@ -51,9 +52,9 @@ def next_to_each_other(x: pto.Global[pto.f32]) -> None:
     """Every block reads what the block before it wrote."""
     i = pto.block_idx()
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[i * 8 :, :])
-    pto.tadds(t, t, 1.0)
-    pto.tstore(x[(i + 1) * 8 :, :], t)
+    isa.tload(t, x[i * 8 :, :])
+    isa.tadds(t, t, 1.0)
+    isa.tstore(x[(i + 1) * 8 :, :], t)
 
 
 @pto.kernel(profile="a5")
@@ -61,8 +62,8 @@ def one_place(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     """Every block writes the same rows: the last one is seen."""
     i = pto.block_idx()
     t = pto.tile(8, 64, pto.f32)
-    pto.tload(t, x[i * 8 :, :])
-    pto.tstore(y[:8, :], t)
+    isa.tload(t, x[i * 8 :, :])
+    isa.tstore(y[:8, :], t)
 
 
 def data(blocks: int) -> Any:
@@ -208,8 +209,8 @@ def test_blocks_begin_with_buffers_of_zeros(monkeypatch: pytest.MonkeyPatch) -> 
         i = pto.block_idx()
         t = pto.tile(8, 64, pto.f32)
         if i < n:
-            pto.tload(t, x[i * 8 : i * 8 + 8, :])
-        pto.tstore(y[i * 8 : i * 8 + 8, :], t)
+            isa.tload(t, x[i * 8 : i * 8 + 8, :])
+        isa.tstore(y[i * 8 : i * 8 + 8, :], t)
 
     x, y = data(6), np.ones((48, 64), np.float32)
     part[6](x, y, 2, engine="jit")
@@ -227,9 +228,9 @@ def test_rows_that_a_larger_region_shows_are_zeros(monkeypatch: pytest.MonkeyPat
         i = pto.block_idx()
         t = pto.tile(8, 64, pto.f32)
         pto.set_validshape(t, 8 - i, 64)
-        pto.tload(t, x[i * 8 : i * 8 + 8 - i, :])
+        isa.tload(t, x[i * 8 : i * 8 + 8 - i, :])
         pto.set_validshape(t, 8, 64)
-        pto.tstore(y[i * 8 : i * 8 + 8, :], t)
+        isa.tstore(y[i * 8 : i * 8 + 8, :], t)
 
     x, y = data(6), np.ones((48, 64), np.float32)
     fewer[6](x, y, engine="jit")

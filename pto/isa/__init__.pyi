@@ -1,6 +1,9 @@
 # Every instruction. Written by `python -m pto.lang.stubs`: do not edit.
 # ruff: noqa
 # fmt: off
+from collections.abc import Callable
+from types import ModuleType
+
 from pto.core.dtypes import DType
 from pto.isa.row.types import Type
 from pto.lang.call.session import ValueHandle
@@ -1219,3 +1222,5 @@ def copy_matrix_cc_to_cbuf(source: Address, destination: Address, config0: Numbe
     """L0C to l1, everything in two words: config0 = sid | n<<4 | m<<16 | dst_stride<<32; config1 = src_stride | l2<<16 | quant[5]<<29 | clip<<30 | unit flag<<32 | quant[4:0]<<34 | relu<<39 | split<<42 | nz2nd<<43 | nz2dn<<62"""
 def copy_matrix_cc_to_ub(source: Address, destination: Address, config0: Number, config1: Number) -> None:
     """L0C to ub, everything in two words: config0 = sid | n<<4 | m<<16 | dst_stride<<32; config1 = src_stride | dual<<16 | sub-block<<18 | quant[5]<<29 | clip<<30 | unit flag<<32 | quant[4:0]<<34 | relu<<39 | split<<42 | nz2nd<<43 | nz2dn<<62"""
+
+def provide(functions: Callable[[], ModuleType]) -> None: ...
