@@ -147,7 +147,7 @@ def many_instructions(count: int) -> str:
         isa.tload(a, x[:, :])
         isa.tload(b, x[:, :])
         for n in range(count - 3):
-            getattr(pto, kinds[n % len(kinds)])(
+            getattr(isa, kinds[n % len(kinds)])(
                 (a, b, c)[n % 3], (b, c, a)[n % 3], (c, a, b)[n % 3]
             )
         isa.tstore(x[:, :], c)

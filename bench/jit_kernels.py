@@ -12,7 +12,7 @@ Kernel = Any  # a traced kernel: the number of turns is its last argument
 
 
 def unary(op: str, out: Any = pto.f32, size: int = 64, column: bool = False) -> Kernel:
-    instruction = getattr(pto, op)
+    instruction = getattr(isa, op)
 
     @pto.kernel(profile="a5")
     def many(x: pto.Global[pto.f32], n: int) -> None:
@@ -27,7 +27,7 @@ def unary(op: str, out: Any = pto.f32, size: int = 64, column: bool = False) -> 
 
 def binary(op: str, size: int = 64, column: bool = False) -> Kernel:
     """With `column`, the second source has one value a row."""
-    instruction = getattr(pto, op)
+    instruction = getattr(isa, op)
 
     @pto.kernel(profile="a5")
     def many(x: pto.Global[pto.f32], n: int) -> None:

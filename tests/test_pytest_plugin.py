@@ -115,7 +115,7 @@ def test_wrong(pto_run):
 """
     result = run(suite, body)
     result.assert_outcomes(failed=1)
-    line = SUITE[: SUITE.index("pto.tadds")].count("\n")  # the first line of SUITE is empty
+    line = SUITE[: SUITE.index("isa.tadds")].count("\n")  # the first line of SUITE is empty
     result.stdout.fnmatch_lines(
         [
             ">*pto_run(add_one*",

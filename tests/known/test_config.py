@@ -134,7 +134,7 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<{
     %n = arith.trunci %b : i64 to i32
     %m = arith.addi %n, %one : i32
     pto.store_scalar %m, %p[%i] : !pto.ptr<i32>, i32
-    isa.syncall() mode = #pto.sync_all_mode<hard>, core_type = #pto.sync_core_type<{kind}>
+    pto.syncall() mode = #pto.sync_all_mode<hard>, core_type = #pto.sync_core_type<{kind}>
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index

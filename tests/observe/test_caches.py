@@ -27,7 +27,7 @@ module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<v
     }} else {{
       {early}
     }}
-    isa.syncall()
+    pto.syncall()
     %is_second = arith.cmpi eq, %block, %n : i64
     scf.if %is_second {{
       {second}

@@ -26,8 +26,8 @@ def test_one_accumulator_makes_the_matrix_unit_wait_for_the_store():
     wait = waits["M", "pto.tstore"]
     assert wait.saves_us > 1
     assert (
-        f"gemm.py:93 tmatmul (M) waited {wait.us:.1f} us in {wait.times} waits for the store of"
-        f" line 105; if that store were free, the kernel would be {wait.saves_us:.1f} us faster"
+        f"gemm.py:94 tmatmul (M) waited {wait.us:.1f} us in {wait.times} waits for the store of"
+        f" line 106; if that store were free, the kernel would be {wait.saves_us:.1f} us faster"
     ) in str(found)
 
 

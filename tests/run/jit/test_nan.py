@@ -22,7 +22,7 @@ def test_functions_of_nan(name: str, kind: str):
     def apply(x: pto.Global[Any], y: pto.Global[Any]) -> None:
         a, b = pto.tile(8, 64, element), pto.tile(8, 64, element)
         isa.tload(a, x)
-        getattr(pto, name)(b, a)
+        getattr(isa, name)(b, a)
         isa.tstore(y, b)
 
     word = np.dtype(f"u{np.dtype(numpy).itemsize}")
