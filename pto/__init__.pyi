@@ -19,11 +19,8 @@ from pto.ir.text.parser import parse_file as parse_file
 from pto.ir.text.printer import print_module as print_module
 from pto.lang.bound import Bound as Bound
 from pto.lang.call.place import KernelError as KernelError
-from pto.lang.control import Else as Else
-from pto.lang.control import If as If
 from pto.lang.control import block_idx as block_idx
 from pto.lang.control import block_num as block_num
-from pto.lang.control import carry as carry
 from pto.lang.control import range as range
 from pto.lang.control import section_cube as section_cube
 from pto.lang.control import section_vector as section_vector
@@ -123,6 +120,6 @@ from pto.lang.express.functions import total as _total
 sum = _total
 from pto.lang.values.elements import *
 
-__all__ = ["Autotuned", "Bound", "Coverage", "CppKernel", "Device", "Diagnostic", "Difference", "Eager", "Else", "Event", "Exported", "Findings", "Global", "Graph", "GraphReport", "If", "Kernel", "KernelError", "Launch", "Loc", "Mask", "Module", "Note", "Pointer", "Proofs", "PtoError", "PtoWarning", "Report", "Scalar", "Side", "Stepper", "Stop", "Stream", "TaskGraph", "Tile", "Timing", "Trial", "Tuning", "Verdict", "View", "Vreg", "World", "arange", "argsort", "assert_", "assign", "autotune", "bf16", "bf16x2", "block_idx", "block_num", "carry", "cdiv", "check", "clamp", "cpp", "cumsum", "diff", "dot", "e8m0", "eager", "erf", "exp", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "flip", "float4_e1m2x2", "float4_e2m1x2", "full", "full_like", "gelu", "graph", "hifloat8", "i1", "i16", "i32", "i4x2", "i64", "i8", "isa", "kernel", "launch", "leaky_relu", "load", "log", "maximum", "minimum", "observe", "on", "pair", "parse", "parse_file", "print_module", "reciprocal", "relu", "rsqrt", "sanitize", "scalar", "section_cube", "section_vector", "select", "set_validshape", "side_by_side", "sigmoid", "silu", "softmax", "sort", "sqrt", "static_range", "store", "subblock_idx", "subblock_num", "tanh", "tile", "tile_type", "topk", "torch_op", "tri", "tune", "u16", "u32", "u64", "u8", "vecscope", "where", "zeros", "zeros_like"]
+__all__ = ["Autotuned", "Bound", "Coverage", "CppKernel", "Device", "Diagnostic", "Difference", "Eager", "Event", "Exported", "Findings", "Global", "Graph", "GraphReport", "Kernel", "KernelError", "Launch", "Loc", "Mask", "Module", "Note", "Pointer", "Proofs", "PtoError", "PtoWarning", "Report", "Scalar", "Side", "Stepper", "Stop", "Stream", "TaskGraph", "Tile", "Timing", "Trial", "Tuning", "Verdict", "View", "Vreg", "World", "arange", "argsort", "assert_", "assign", "autotune", "bf16", "bf16x2", "block_idx", "block_num", "cdiv", "check", "clamp", "cpp", "cumsum", "diff", "dot", "e8m0", "eager", "erf", "exp", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "flip", "float4_e1m2x2", "float4_e2m1x2", "full", "full_like", "gelu", "graph", "hifloat8", "i1", "i16", "i32", "i4x2", "i64", "i8", "isa", "kernel", "launch", "leaky_relu", "load", "log", "maximum", "minimum", "observe", "on", "pair", "parse", "parse_file", "print_module", "reciprocal", "relu", "rsqrt", "sanitize", "scalar", "section_cube", "section_vector", "select", "set_validshape", "side_by_side", "sigmoid", "silu", "softmax", "sort", "sqrt", "static_range", "store", "subblock_idx", "subblock_num", "tanh", "tile", "tile_type", "topk", "torch_op", "tri", "tune", "u16", "u32", "u64", "u8", "vecscope", "where", "zeros", "zeros_like"]
 
 __version__: str

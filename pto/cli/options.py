@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from pto.cli import console
 
 FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (the file is executed)"
 FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
@@ -105,25 +102,3 @@ def add_timeline(parser: argparse.ArgumentParser) -> None:
 
 def add_on(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="WHERE", default="", help=_ON)
-
-
-class Renamed(argparse.Action):
-    """A switch under its older name: `add_argument("--old", action=Renamed, new="--new")`."""
-
-    def __init__(self, option_strings: list[str], dest: str, *, new: str, **_: object) -> None:
-        self.new = new
-        dest = new.lstrip("-").replace("-", "_")
-        hidden = argparse.SUPPRESS
-        super().__init__(option_strings, dest, nargs=0, default=hidden, help=hidden)
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        console.write(
-            [("warning", "warning"), ("", f": `{option_string}` is now `{self.new}`\n")], sys.stderr
-        )
-        setattr(namespace, self.dest, True)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from pto.cli import compiled, console, findings, options
-from pto.cli.options import Renamed
 from pto.cli.program import ModuleLaunch, load_launch, require_text
 from pto.core.errors import fail
 from pto.core.output import write_whole
@@ -55,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edition", choices=EDITIONS, help=edition)
     options.add_engine(parser, ENGINES, DEFAULT)
     parser.add_argument("--check-reads", action="store_true", help=_CHECK_READS)
-    parser.add_argument("--checks", action=Renamed, new="--check-reads")
     watch = parser.add_mutually_exclusive_group()
     watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)

@@ -21,7 +21,6 @@ import numpy as np
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.findings import Findings
-from pto.core.renamed import renamed
 from pto.cxx import compiler
 from pto.cxx.branches import unknown
 from pto.cxx.causes import grouped, summary
@@ -186,7 +185,6 @@ class CppKernel:
         """(is a pointer, element type) of each parameter."""
         return self._ask("signature")
 
-    @renamed(seconds="timeout")
     def run(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Report:
         """Run on arrays, which are changed in place; `timeout` ends a longer run, in seconds."""
         called = self._call(args, blocks, timeout)
@@ -198,7 +196,6 @@ class CppKernel:
         target = Target(find_profile(self.source.profile), None, "the profile of the kernel")
         return Report(target, "reference", self.entry, _count(blocks), tuple(called.printed))
 
-    @renamed(seconds="timeout")
     def sanitize(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Verdict:
         """Run under the sanitizer: races, flags that do not match, reads of undefined data.
 
@@ -215,7 +212,6 @@ class CppKernel:
         report = self._report(called, blocks)
         return Verdict(causes, mode, report, about, summary(causes, len(found)))
 
-    @renamed(seconds="timeout")
     def time(
         self,
         *args: Any,
@@ -237,7 +233,6 @@ class CppKernel:
         found.kernel = self.entry
         return found
 
-    @renamed(seconds="timeout")
     def check(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Findings:
         """Findings of a run with these arguments, on copies: a C++ kernel is checked by running."""
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]

@@ -1,4 +1,4 @@
-"""Control flow of a kernel: loops, branches, carried values, scopes and sections.
+"""Control flow of a kernel: loops, branches, scopes and sections.
 
 `for i in pto.range(n)` is a loop of the program; a loop over a Python iterable is unrolled. The
 front end (`lang/front`) rewrites Python statements:
@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import builtins
 import sys
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pto.core.dtypes import I32, I64
 from pto.ir.builder import INDEX, scalar_type
@@ -30,11 +29,10 @@ from pto.isa.scalar.scope import SECTIONS, VECSCOPE
 from pto.isa.scalar.structure import FOR, IF, YIELD
 from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM, GET_SUBBLOCK_IDX, GET_SUBBLOCK_NUM
 from pto.lang.call.bindings import Bindings
-from pto.lang.call.place import KernelError, assigned_names, here, is_loop, mistake, user_frame
-from pto.lang.call.rewritten import DONE, why_not
-from pto.lang.call.session import ValueHandle, current
+from pto.lang.call.place import assigned_names, is_loop, mistake
+from pto.lang.call.rewritten import DONE
+from pto.lang.call.session import current
 from pto.lang.trace import Trace
-from pto.lang.values.operators import Operators, left
 from pto.lang.values.scalars import (
     Extent,
     Scalar,
@@ -43,92 +41,11 @@ from pto.lang.values.scalars import (
     because,
     cast_steps,
     is_number,
-    type_of,
 )
-from pto.lang.values.tiles import Tile
 
 _I64 = scalar_type(I64)
 _COUNTERS = {_I64, scalar_type(I32)}
 Block = Callable[[], None]
-
-
-class Carry(Operators[object]):
-    """Deprecated: a variable does the same. A value that later iterations and code after a branch
-    see changed."""
-
-    def __init__(self, initial: Any) -> None:
-        session = current()
-        self._session = session
-        if is_number(initial) and not session.eager:
-            initial = session.scalar(as_value(initial, type_of(initial)))
-        held = isinstance(initial, ValueHandle) and not isinstance(initial, Tile)
-        if not session.eager and not held:
-            raise mistake(
-                "PTO-T205",
-                f"pto.carry takes a number or a register, not a {type(initial).__name__}",
-                help="a variable carries tiles too: acc = acc + t",
-            )
-        self._value: Any = initial
-        self.name = (assigned_names() or ("carried",))[0]
-        if isinstance(session, Trace):
-            session.carries.append(self)
-
-    @property
-    def value(self) -> Any:
-        """The value here."""
-        return self._value
-
-    def set(self, value: object) -> None:
-        """Set the value; the type stays the same."""
-        before = self._value
-        if isinstance(before, Scalar):
-            kind = before.scalar
-            value = self._session.scalar(as_value(value, kind))
-        elif isinstance(before, ValueHandle) and getattr(value, "type", None) != before.type:
-            raise mistake("PTO-T205", f"a carried {before!r} cannot become {value!r}")
-        self._value = value
-
-    def put(self, value: object) -> None:
-        """Name another value of the program."""
-        self._value = value
-
-    def operate(self, sign: str, a: object, b: object) -> NoReturn:
-        """Raise: a carry has no operators; use `.value`."""
-        raise mistake(
-            "PTO-T205",
-            f"`{sign}` on a carry: it holds a value but is not a number",
-            help=f"read it with {self.name}.value, change it with {self.name}.set() or +=",
-        )
-
-    __lt__, __le__ = left("<"), left("<=")
-    __gt__, __ge__ = left(">"), left(">=")
-
-    def __iadd__(self, other: object) -> Carry:
-        self.set(self._value + other)
-        return self
-
-    def __isub__(self, other: object) -> Carry:
-        self.set(self._value - other)
-        return self
-
-    def __imul__(self, other: object) -> Carry:
-        self.set(self._value * other)
-        return self
-
-
-def carry(initial: object) -> Carry:
-    """Deprecated: write `total = 0` and `total += i`. A value that changes inside loops and
-    branches: read `.value`, write `.set()` or `+=`."""
-    deprecated("total = pto.carry(0); total.set(total.value + i)", "total = 0; total = total + i")
-    return Carry(initial)
-
-
-def deprecated(old: str, new: str) -> None:
-    """Warn, at the user's line, about a form that Python's own replaces."""
-    loc = here()
-    message = f"`{old}` is deprecated: write `{new}`"
-    if loc is not None:
-        warnings.warn_explicit(message, DeprecationWarning, loc.file, loc.line)
 
 
 # ---- loops
@@ -260,40 +177,6 @@ def branch(condition: Scalar[object], then: Block, orelse: Block | None = None) 
         block()
         trace.append(YIELD, {"results": []})
         trace.close()
-
-
-class If:
-    """Deprecated: write `if condition:`. In a kernel, `with pto.If(condition):` is rewritten."""
-
-    def __init__(self, condition: object) -> None:
-        raise _no_block("If(...)", "if condition:")
-
-
-class Else:
-    """Deprecated: write `else:`. In a kernel, `with pto.Else():` after `with pto.If(...)`."""
-
-    def __init__(self) -> None:
-        raise _no_block("Else()", "else:")
-
-
-def _no_block(word: str, new: str) -> KernelError:
-    if not isinstance(current(), Trace):
-        help = "in eager mode conditions are plain numbers: write Python's `if`"
-        return mistake(
-            "PTO-U207",
-            f"pto.{word} is a branch of a program, and no kernel is traced here",
-            help=help,
-        )
-    frame = user_frame()
-    reason = None if frame is None else why_not(frame.f_code)
-    where = (
-        "directly after `with pto.If(...)`, in the same block"
-        if word == "Else()"
-        else "in a `with` statement of its own"
-    )
-    rule = f"pto.{word} must be used {where}"
-    message = f"the function is not rewritten: {reason}" if reason else rule
-    return mistake("PTO-U208", message, help=f"write `{new}`")
 
 
 # ---- scopes and sections

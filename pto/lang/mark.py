@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pto.lang.trace import Trace
 
 _TRACE = (
-    *("tiles", "copies", "hints", "carries", "cut", "scopes"),
+    *("tiles", "copies", "hints", "cut", "scopes"),
     *("unbound", "limits", "masks", "_known", "_loose"),
 )
 _SCOPE = ("changed", "early")

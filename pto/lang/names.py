@@ -19,7 +19,7 @@ HOMES: Final = {
     "pto.ir.text.parser": "parse parse_file",
     "pto.ir.text.printer": "print_module",
     "pto.lang.bound": "Bound",
-    "pto.lang.control": "Else If block_idx block_num carry range section_cube section_vector"
+    "pto.lang.control": "block_idx block_num range section_cube section_vector"
     " static_range subblock_idx subblock_num vecscope",
     "pto.lang.debug": "assert_",
     "pto.lang.diff.diff": "diff",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Unpack
+from typing import Unpack
 
 from pto.ir.builder import INDEX, Builder, Operands, Parts, new_block
 from pto.ir.graph import Block, Operation, Value
@@ -24,10 +24,9 @@ from pto.lang.values.tiles import Extent, Extents, Tile, region_text, same_regio
 class RegionScope:
     """Changes of valid regions inside one block."""
 
-    def __init__(self, loop: bool, tiles: int, carries: int) -> None:
+    def __init__(self, loop: bool, tiles: int) -> None:
         self.loop = loop
         self.tiles = tiles  # how many there were before
-        self.carries = carries
         self.changed: dict[Tile, Extents] = {}  # their regions before
         self.early: set[Tile] = set()  # read before they changed
 
@@ -38,7 +37,6 @@ class TileRegions(Session):
     def __init__(self, function: Operation) -> None:
         self.builder = Builder(function)
         self.tiles: list[Tile] = []
-        self.carries: list[Any] = []
         self.scopes: list[RegionScope] = []
 
     @abstractmethod
@@ -98,7 +96,7 @@ class TileRegions(Session):
 
     def reopen(self, block: Block, *, loop: bool = False) -> None:
         self.builder.blocks.append(block)
-        self.scopes.append(RegionScope(loop, len(self.tiles), len(self.carries)))
+        self.scopes.append(RegionScope(loop, len(self.tiles)))
 
     @contextmanager
     def inside(self, block: Block, *, certain: bool = False) -> Generator[None]:
@@ -111,7 +109,6 @@ class TileRegions(Session):
         """Leave the innermost region; `certain`: it is executed exactly once."""
         scope = self.scopes.pop()
         self.builder.blocks.pop()
-        del self.carries[scope.carries :]
         if certain:
             return
         own = set(self.tiles[scope.tiles :])  # a list would compare tiles by element

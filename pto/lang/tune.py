@@ -24,7 +24,6 @@ from pto.cluster.kernel_message import ProgramText
 from pto.core import disk_cache as cache
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
-from pto.core.renamed import renamed
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
@@ -70,7 +69,6 @@ def configurations(space: Mapping[str, Sequence[object]] | Iterable[Config]) -> 
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
-@renamed(heard="on_trial")
 def tune(
     kernel: Kernel[...],
     space: Mapping[str, Sequence[object]] | Iterable[Config],

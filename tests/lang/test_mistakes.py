@@ -143,7 +143,7 @@ def too_large_for_f16(x: F32, y: F32) -> None:
 
 
 def too_large_for_an_index(x: F32, y: F32) -> None:
-    pto.carry(1 << 70)  # here
+    pto.block_idx() + (1 << 70)  # here
 
 
 def a_tile_for_a_number(x: F32, y: F32) -> None:
@@ -173,17 +173,6 @@ def raised_in_a_branch(x: F32, y: F32) -> None:
     if pto.block_idx() > 0:
         raise ValueError("blocks")  # here
     isa.tload(pto.tile(16, 128, pto.f32), x)
-
-
-def condition_alone(x: F32, y: F32) -> None:
-    pto.If(pto.block_idx() > 0)  # here
-    isa.tload(pto.tile(16, 128, pto.f32), x)
-
-
-def carry_compared(x: F32, y: F32) -> None:
-    n = pto.carry(0)
-    if n > 0:  # here
-        pto.store(y, pto.load(x, 16, 128))
 
 
 def zeros_like_an_array(x: F32, y: F32) -> None:
@@ -230,8 +219,6 @@ MISTAKES: list[tuple[Callable[..., Any], str, str]] = [
     (an_empty_slice, "PTO-S201", "from 8 to 4 is empty"),
     (walked, "PTO-U081", "for i in pto.range"),
     (raised_in_a_branch, "PTO-U206", "write `assert condition, message`"),
-    (condition_alone, "PTO-U208", "write `if condition:`"),
-    (carry_compared, "PTO-T205", "n.value"),
     (zeros_like_an_array, "PTO-T200", "like a tile"),
     (calls_a_kernel, "PTO-U212", "wrong_order.function(...)"),
 ]
@@ -449,10 +436,6 @@ def _sorted_by_numbers_of_the_program(x: F32, y: F32) -> None:
     sorted([pto.block_idx(), pto.block_num()])
 
 
-def _carry_plus(x: F32, y: F32) -> None:
-    pto.carry(1) + 1
-
-
 def _endless(x: F32, y: F32) -> None:
     _endless(x, y)
 
@@ -462,7 +445,6 @@ def _endless(x: F32, y: F32) -> None:
     [
         (_assigned, "PTO-U081"),
         (_sorted_by_numbers_of_the_program, "PTO-U202"),
-        (_carry_plus, "PTO-T205"),
         (_endless, "PTO-U218"),
     ],
 )

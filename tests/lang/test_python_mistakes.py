@@ -542,12 +542,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a number in a text": ("PTO-U203", "print('%s' % n)  # here"),
     "numbers joined": ("PTO-U081", "print(','.join([str(n)]))  # here"),
     "a tile as text": ("PTO-U081", "t = pto.load(x, 16, 64)\nprint('{}'.format(t))  # here"),
-    "a condition alone": ("PTO-U208", "pto.If(n > 0)  # here"),
-    "Else alone": ("PTO-U208", "with pto.Else():  # here\n    pto.store(y, pto.load(x, 16, 64))"),
-    "a number in If": (
-        "PTO-T206",
-        "with pto.If(n):  # here\n    pto.store(y, pto.load(x, 16, 64))",
-    ),
 }
 
 

@@ -15,6 +15,7 @@ from pto.lang.front.values import (
     BOOLEAN,
     MISSING,
     UNSET,
+    Expression,
     Key,
     Unjoinable,
     Values,
@@ -43,7 +44,6 @@ from pto.lang.values.tiles import Tile, same_region
 from pto.transform.tidy import computes_number
 
 _FEW = 8  # operations that are executed either way rather than branched around
-RESULT = object()  # the value of a block that is an expression
 
 
 def branch(
@@ -65,13 +65,13 @@ def branch(
         made.append(trace.open(op))
         with unbroken(trace):
             result = run()
-        ends.append({**slots.read(), RESULT: result})
+        ends.append({**slots.read(), Expression.RESULT: result})
         slots.write(before)
         trace.close()
         require_contents(trace, held)
-    joined = _Join(trace, op, made).values(before, ends, {*live, RESULT} | slots.always)
+    joined = _Join(trace, op, made).values(before, ends, {*live, Expression.RESULT} | slots.always)
     slots.write(joined)
-    return joined.get(RESULT)
+    return joined.get(Expression.RESULT)
 
 
 @contextmanager

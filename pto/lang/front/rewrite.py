@@ -25,7 +25,6 @@ from pto.lang.front.variables import (
     binds,
     bound,
     declared,
-    map_blocks,
     note_liveness,
     own_nodes,
     shared,
@@ -66,7 +65,7 @@ class _Rewriter(ast.NodeTransformer):
     # ---- functions
 
     def function(self, node: ast.FunctionDef) -> None:
-        node.body = structured(chained(self._aliases(node.body)))
+        node.body = structured(chained(node.body))
         note_liveness(node.body)
         node.body = self._statements(node.body)
         own = self._moved - self._global - self._given
@@ -275,41 +274,6 @@ class _Rewriter(ast.NodeTransformer):
     def _is_ours(self, function: ast.expr) -> bool:
         module = getattr(self._resolve(function), "__module__", None) or ""
         return module.partition(".")[0] in ("pto", "numpy")
-
-    # ---- deprecated forms
-
-    def _aliases(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """`with pto.If(c):` and `with pto.Else():` as `if` and `else`."""
-        made: list[ast.stmt] = []
-        opened: ast.If | None = None  # the statement before, if it was `with pto.If`
-        for each in body:
-            map_blocks(each, self._aliases)
-            call = self._deprecated(each) if isinstance(each, ast.With) else None
-            if not isinstance(each, ast.With) or call is None or not (call.args or opened):
-                opened = None
-                made.append(each)
-                continue
-            inner = each.body
-            if len(each.items) > 1:
-                inner = self._aliases([ast.copy_location(ast.With(each.items[1:], inner), each)])
-            if opened is not None and not call.args:
-                opened.orelse, opened = inner, None
-                continue
-            test = _call("condition", [*call.args], call)
-            opened = ast.copy_location(ast.If(test, inner, []), each)
-            made.append(opened)
-        return made
-
-    def _deprecated(self, node: ast.With) -> ast.Call | None:
-        """The call `pto.If(c)` or `pto.Else()` of a statement, else None."""
-        item = node.items[0]
-        call = item.context_expr
-        if not isinstance(call, ast.Call) or item.optional_vars is not None or call.keywords:
-            return None
-        kind = self._resolve(call.func)
-        word = getattr(kind, "__name__", "")
-        is_one = getattr(kind, "__module__", "") == "pto.lang.control" and word in ("If", "Else")
-        return call if is_one and len(call.args) == (word == "If") else None
 
 
 def complete(node: N) -> N:

@@ -12,10 +12,9 @@ from functools import reduce
 from types import FunctionType, MethodType
 from typing import Any
 
-from pto.isa.row.types import Scalar as ScalarType
 from pto.lang.call.place import mistake
 from pto.lang.call.session import ValueHandle, active, current
-from pto.lang.control import Carry, Range, deprecated
+from pto.lang.control import Range
 from pto.lang.debug import FormattedText, print_
 from pto.lang.debug import assert_ as assert_in_program
 from pto.lang.express.functions import maximum, minimum
@@ -30,7 +29,7 @@ from pto.lang.front.checks import require_objects
 from pto.lang.front.convert import rewritten
 from pto.lang.front.generators import Generated
 from pto.lang.front.loops import conditional, counted
-from pto.lang.front.values import BOOLEAN, OuterBlock, VariableSlots
+from pto.lang.front.values import BOOLEAN, Key, OuterBlock, VariableSlots
 from pto.lang.front.values import UNSET as UNSET
 from pto.lang.trace import Trace
 from pto.lang.values.arrays import inside_another
@@ -51,8 +50,6 @@ def _trace() -> Trace:
 
 def truth(value: object) -> object:
     """A condition: a Python value, or a number of type i1 of the program."""
-    if isinstance(value, Carry):
-        value = value.value
     if isinstance(value, Scalar):
         return value if value.scalar.name == "i1" else compare("!=", value, 0)
     if isinstance(value, ValueHandle) and not isinstance(value, Comparison):
@@ -132,7 +129,7 @@ def for_(
     if isinstance(items, Range):
         stops = () if going_on is None else going_on.__code__.co_freevars
         slots = VariableSlots((body, going_on), items.trace)
-        names = {*live, *head}
+        names: set[Key] = {*live, *head}
         counted(items, body, slots, {*live}, names, stops, target)
         return
     items = _iterable(items)
@@ -395,21 +392,3 @@ _BUILTINS: dict[Any, Callable[..., object]] = {
     next: _next,
     str: lambda *given: _text(*given) if len(given) == 1 else str(*given),
 }
-
-
-# ---- deprecated forms
-
-
-def condition(test: object) -> object:
-    """The condition of `with pto.If(...)`."""
-    deprecated("with pto.If(c): ... with pto.Else(): ...", "if c: ... else: ...")
-    is_truth = isinstance(test, Scalar) and isinstance(test.type, ScalarType)
-    if isinstance(test, bool) or (
-        isinstance(test, Scalar) and is_truth and test.scalar.name == "i1"
-    ):
-        return test
-    raise mistake(
-        "PTO-T206",
-        f"a condition is a comparison of numbers, got {test!r}",
-        help="write it out: if n > 0",
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from types import CellType, FunctionType
 from typing import Any, TypeGuard
 
@@ -33,8 +34,6 @@ from pto.lang.values.views import Global, View
 MISSING: object = object()  # the value of a variable that has none
 UNSET: object = object()  # the result of a function that has not returned yet: never read
 BOOLEAN = scalar_type(I1)
-Key = Any  # the name of a variable, an `OuterVariable`, or a carry
-Values = dict[Key, Any]
 
 
 class Unjoinable(Exception):
@@ -48,6 +47,16 @@ class OuterVariable:
     name: str
     cell: CellType
     block: OuterBlock
+
+
+class Expression(Enum):
+    """The value of a branch that is an expression: a key beside the variables."""
+
+    RESULT = "result"
+
+
+Key = str | OuterVariable | Expression  # a variable of the function, or of a body around it
+Values = dict[Key, Any]
 
 
 class OuterBlock:
@@ -67,16 +76,15 @@ def _cells(block: Callable[..., object]) -> Iterable[tuple[str, CellType]]:
 
 
 class VariableSlots:
-    """The variables that blocks of a function share with it, those of loops over generators around
-    it, and the carries of a trace."""
+    """The variables that blocks of a function share with it, and those of loops over generators
+    around it."""
 
     def __init__(self, blocks: Iterable[Callable[..., object] | None], trace: Trace) -> None:
         self._cells: dict[Key, CellType] = {}
         self.blocks = [block for block in blocks if block is not None]
         for block in self.blocks:
             self._cells.update(_cells(block))
-        self.carries = list(trace.carries)
-        self.always: set[Key] = {*self.carries}  # variables that may be read at any time
+        self.always: set[Key] = set()  # variables that may be read at any time
         for outer in trace.outer:
             self.blocks += outer.blocks
             self._add(outer)
@@ -90,7 +98,7 @@ class VariableSlots:
                 self.always.add(key)
 
     def read(self) -> Values:
-        found: Values = {each: each.value for each in self.carries}
+        found: Values = {}
         for name, cell in self._cells.items():
             try:
                 found[name] = cell.cell_contents
@@ -99,8 +107,6 @@ class VariableSlots:
         return found
 
     def write(self, values: Values) -> None:
-        for each in self.carries:
-            each.put(values[each])
         for name, cell in self._cells.items():
             if values[name] is not MISSING:
                 cell.cell_contents = values[name]
@@ -196,7 +202,7 @@ def common_kind(a: object, b: object) -> ScalarType:
 
 
 def name_of(key: Key) -> str | None:
-    """The name of a variable; None for a carry or the value of an expression."""
+    """The name of a variable; None for the value of an expression."""
     return key if isinstance(key, str) else key.name if isinstance(key, OuterVariable) else None
 
 

@@ -13,7 +13,6 @@ from os import environ
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pto.core.errors import fail, nearest
-from pto.core.renamed import warn_renamed
 from pto.target.cpu import SIZE_VARIABLES
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def cluster_of(address: str) -> ClusterTarget | None:
 
 ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "jit"
-_RUN: Final = ("PTO_ENGINE", "PTO_CHECK_READS", "PTO_CHECKS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
+_RUN: Final = ("PTO_ENGINE", "PTO_CHECK_READS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
 # The environment itself, if Python exposes it: `environ.get` takes thirty times as long.
 ENVIRONMENT: Final[Any] = vars(environ).get("_data", environ)
 
@@ -90,9 +89,6 @@ def chosen_engine(option: str | None = None) -> str:
 
 def wants_checks(option: bool = False) -> bool:
     """True if the jit engine reports reads of bytes never written: option or PTO_CHECK_READS."""
-    if "PTO_CHECKS" in environ and "PTO_CHECK_READS" not in environ:
-        warn_renamed("PTO_CHECKS", "PTO_CHECK_READS")
-        return option or environ["PTO_CHECKS"] not in ("", "0")
     return option or environ.get("PTO_CHECK_READS", "0") not in ("", "0")
 
 

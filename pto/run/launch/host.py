@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 import numpy.typing as npt
 
 from pto.core.errors import fail
-from pto.core.renamed import warn_renamed
 from pto.ir.graph import Module
 from pto.plan.calls import entry_functions
 from pto.plan.mode import mode_of
@@ -207,7 +206,6 @@ def launch(
     schedule: Schedule | str | None = None,
     timeout: float | None = None,
     coverage: bool | None = None,
-    checks: bool | None = None,
 ) -> Report:
     """Run one kernel. Arrays are global memory, changed in place, in the parameters' order.
 
@@ -218,9 +216,6 @@ def launch(
     `check=False` leaves out rules and warnings; `coverage=False`, as PTO_COVERAGE=0, only the
     warnings of a first run: holes, blocks with nothing to do, a tile that is read unwritten.
     """
-    if checks is not None:
-        warn_renamed("checks=", "check_reads=", level=3)
-        check_reads = checks
     module, watched = load(program), bool(observer or stepper)
     when = PROGRAM if schedule is None else _schedule(schedule, watched=watched)
 

@@ -19,7 +19,6 @@ from pto.core.errors import fail
 from pto.core.global_tensor import GlobalTensor
 from pto.core.memory import Memory, Space, address_of
 from pto.core.pointer import Pointer
-from pto.core.renamed import warn_renamed
 from pto.isa.meaning.handle.memref import argument_view
 from pto.isa.meaning.scalar.arith import wrapper
 from pto.isa.row import types as t
@@ -73,11 +72,7 @@ class Device:
         observer: Observer | None = None,
         engine: str | None = None,
         check_reads: bool = False,
-        checks: bool | None = None,
     ) -> None:
-        if checks is not None:
-            warn_renamed("checks=", "check_reads=", level=3)
-            check_reads = checks
         if not isinstance(profile, Profile):
             profile = choose(profile_name=profile, device_name=device).profile
         self.profile = profile
