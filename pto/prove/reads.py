@@ -17,6 +17,7 @@ from pto.core.memory import Role
 from pto.core.tile import TileType
 from pto.ir.graph import Operation, Value
 from pto.ir.liveness import aliases
+from pto.isa.meaning.handle import config
 from pto.isa.meaning.handle.subview import SUBVIEW, sizes_of
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
@@ -27,6 +28,7 @@ from pto.isa.rules.rule import Case
 from pto.plan.buffers import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.decide import always_negative, never_negative
+from pto.prove.filled import Target, filled
 from pto.prove.flow import FlowWalk
 from pto.prove.nodes import Undecided
 from pto.prove.number import ZERO, Number, number, of, product, quotient
@@ -37,9 +39,9 @@ from pto.prove.values import Guards, LaunchSymbols, Values, is_integer
 from pto.target.facts import Profile
 
 _STEPS: Final = 40_000  # operations of one walk
+REBINDS: Final = (config.ALIAS, config.SCALE_ADDRESS, config.SUBVIEW)
 _LOST: Final = "another tile on the same bytes may be written between"
 _MASK: Final = "mask"  # the operand of bits that choose between elements
-_FOLDED: Final = {RegionRule.COLUMN: "cols", RegionRule.ROW: "rows"}  # none: nothing is written
 
 
 def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -> list[Problem]:
@@ -123,20 +125,23 @@ class _ReadWalk(FlowWalk[WrittenPart]):
             return
         if row.order is not None and not isinstance(row.order, Within):
             raise Undecided(op, "it hands tiles to others")
+        if row.body in REBINDS:
+            raise Undecided(op, "it changes the address of a tile")
         reads, writes = self._touched(op, row)
-        self._look_twins(op, reads)
-        for part in reads:
+        case, sources = Case(op, self._profile), dict(reads)
+        self._look_twins(op, [part for _, part in reads])
+        for _, part in reads:
             self._read(op, part, given)
-        axis = _FOLDED.get(op.traits.region)
-        some = not axis or all(never_negative(getattr(part, axis) - 1, given) for part in reads)
-        for part, whole in writes:
-            self._write(op, part, whole and some)
+        for name, part, fills in writes:
+            target = Target(op, case, name, part, sources, given)
+            self._write(op, part, filled(target) if fills else None)
 
     def _touched(
         self, op: Operation, row: Instr
-    ) -> tuple[list[TilePart], list[tuple[TilePart, bool]]]:
-        """Parts of tiles that an operation reads; parts that it writes, and whether all of them."""
-        reads, writes = list[TilePart](), list[tuple[TilePart, bool]]()
+    ) -> tuple[list[tuple[str, TilePart]], list[tuple[str, TilePart, bool]]]:
+        """Parts of tiles that an operation reads; parts that it writes, and whether it fills them;
+        each with the name of its operand."""
+        reads, writes = list[tuple[str, TilePart]](), list[tuple[str, TilePart, bool]]()
         is_window = op.traits.region is RegionRule.WINDOW
         for operand in row.operands:
             role = operand.role
@@ -151,10 +156,10 @@ class _ReadWalk(FlowWalk[WrittenPart]):
                 if operand.name == _MASK or (role == "out" and op.traits.region is RegionRule.BITS):
                     part = self._bits(op, part)
                 if role == "in" or (role == "inout" and not is_window):
-                    reads.append(self._window(op, part) if is_window else part)
+                    reads.append((operand.name, self._window(op, part) if is_window else part))
                 if role != "in":
                     fills = role == "out" or (role == "inout" and not is_window)
-                    writes.append((part, fills and not _is_partial(op)))
+                    writes.append((operand.name, part, fills))
         return reads, writes
 
     def _product(self, op: Operation, part: TilePart) -> TilePart:
@@ -255,27 +260,23 @@ class _ReadWalk(FlowWalk[WrittenPart]):
             ):
                 self._tell(op, "it reads two tiles of one place")
 
-    def _write(self, op: Operation, part: TilePart, whole: bool) -> None:
+    def _write(self, op: Operation, part: TilePart, filled: TilePart | None) -> None:
+        """A write to a part that may overwrite any byte of its tile, and fills some of it."""
         state = self.state
         state.wrote[part.root] = frozenset([id(op)])
-        least = part.bytes(all=False) if whole else 0
-        most = part.bytes(all=True)
-        assert most is not None
+        least = 0 if filled is None else filled.bytes(all=False)
         own = state.lost.setdefault(part.slot, 0)
-        reach = most << part.place - part.start
+        reach = (1 << part.slot[2]) - (1 << part.place)
         for slot in state.lost:
             if are_two(slot, part.slot):
                 state.lost[slot] |= reach
         for known in state.parts:
             if are_two(known.slot, part.slot):
                 state.parts[known] |= reach
+        if filled is None:
+            return
         if least:
             state.written[part.buffer] = state.written.get(part.buffer, 0) | least
             state.lost[part.slot] = own & ~(least << part.place - part.start)
-        elif whole:
-            state.parts[as_line(part)] = 0
-
-
-def _is_partial(op: Operation) -> bool:
-    word = op.traits.partial
-    return word == "*" or (bool(word) and bool(op.group(word)))
+        else:
+            state.parts[as_line(filled)] = 0

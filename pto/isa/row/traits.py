@@ -49,6 +49,17 @@ class RegionRule(Enum):
     WHOLE = auto()  # all of it
 
 
+class Fills(Enum):
+    """The part of a destination's valid region that an instruction always writes."""
+
+    REGION = auto()  # all of it; of folds the first row or column, of products that of the factors
+    COMMON = auto()  # where src is valid too
+    SWAPPED = auto()  # the columns and rows of src
+    BESIDE = auto()  # src0, and src1 to the right of it
+    PICKED = auto()  # by a pattern: as many elements as it selects
+    GROUPS = auto()  # dst: as much as src; others: one element for each group of 32 columns
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """Facts of a row, or of all rows of a family; those of a row are added to its family's."""
@@ -57,7 +68,7 @@ class Traits:
     # storage
     allocates: str = ""  # it allocates a buffer; the name of the address operand
     names_only: bool = False  # names storage or describes it, and touches no byte of it
-    # writes a part of its destination, which operands or data choose: "*", or beside this operand
+    # writes a part of its destination that data choose: "*", or beside this operand
     partial: str = ""
     # order
     uncached: bool = False  # a scalar access that goes past the data cache
@@ -77,6 +88,7 @@ class Traits:
     operator: str = ""
     signed: bool | None = None  # signedness of integers for this operator; None: both
     region: RegionRule = RegionRule.LIKE
+    fills: Fills = Fills.REGION
     sized_by_tile: bool = False  # a view beside a tile takes the size of its valid region
     mask_selects: bool = False  # its mask selects results, so it has no default mask
     by_hand: bool = False  # Python has a separate function for it, such as `pto.tile`

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, PipeBy, Result, read, write
-from pto.isa.row.traits import RegionRule, Traits
+from pto.isa.row.traits import Fills, RegionRule, Traits
 from pto.isa.rules.global_memory import (
     atomic_store,
     boxes_of_two_axes,
@@ -321,7 +321,7 @@ TMOV = MOVE.row(
     ),
     text="ins( $src : types <? , $fp : types > <? , $preQuantScalar : types > )"
     " outs( $dst : types ) {}",
-    traits=Traits(generic="preQuantScalar"),
+    traits=Traits(generic="preQuantScalar", fills=Fills.COMMON),
     rules=(
         joined(f"{_FROM_MAT} vec->vec acc->mat acc->vec").on("a2a3"),
         joined(
@@ -368,6 +368,7 @@ MOVE.row(
     pipe="FIX",
     subject="src",
     types="i32 f32",
+    traits=Traits(fills=Fills.COMMON),
     rules=(
         joined("acc->mat").on("a2a3"),
         joined("acc->mat acc->vec").on("a5"),

@@ -7,6 +7,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning.tile import quant as meaning
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, read, write
+from pto.isa.row.traits import Fills, Traits
 from pto.isa.rules.microscaling import mx_shapes
 from pto.isa.rules.rule import (
     LIBRARY,
@@ -194,6 +195,7 @@ tile_family(
     "tquant.mx",
     "exp = e8m0 of max|src| in the group; dst = encode(src * 2**(127 - exp))",
     body=meaning.QUANTISE_GROUPS,
+    traits=Traits(fills=Fills.GROUPS),
     attrs=(
         Attr("quant_type", "quant_type", values=_GROUPED_KINDS, required=True),
         Attr("quantScaleAlg", "quant_scale_alg", default="ocp", older=("scale_alg",)),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import rearrange
 from pto.isa.row.instr import Attr, PipeBy, Result, index, read, reads, write
-from pto.isa.row.traits import RegionRule, Traits
+from pto.isa.row.traits import Fills, RegionRule, Traits
 from pto.isa.rules.paths import item_size, joined, same_role, same_size, same_type
 from pto.isa.rules.rule import (
     LIBRARY,
@@ -183,7 +183,7 @@ TRANSPOSE = tile_family(
         _holds_transposed,
     ),
     cost="rearrange",
-    traits=Traits(region=RegionRule.SWAPPED),
+    traits=Traits(region=RegionRule.SWAPPED, fills=Fills.SWAPPED),
 )
 TRANSPOSE.row(
     "ttrans",
@@ -229,6 +229,7 @@ CONCAT.row(
     "tconcat",
     "dst[i] = src0[i] followed by src1[i], row by row",
     body=rearrange.CONCAT,
+    traits=Traits(fills=Fills.BESIDE),
     npu=_COMMON,
     rules=(
         same_valid_rows("src0", "src1", "dst"),

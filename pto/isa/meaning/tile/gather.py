@@ -158,7 +158,7 @@ def _no_room(dst: Tile, counts: Tile, number: Places) -> PtoError:
     return fail("PTO-V180", f"{number.size} rows are counted, but {counts.type} is too small")
 
 
-_PICKED = {  # (first column, step): the pattern is read from right to left
+PICKED = {  # (first column, step): the pattern is read from right to left
     "P0101": (0, 2),
     "P1010": (1, 2),
     "P0001": (0, 4),
@@ -174,7 +174,7 @@ def _by_pattern(case: Case) -> Callable[..., None]:
 
     If the widths differ, into one stream.
     """
-    first, step = _PICKED[case.word("maskPattern") or "P1111"]
+    first, step = PICKED[case.word("maskPattern") or "P1111"]
     kind = element(case, "dst").numpy
 
     def gather(x: Mover, src: Tile, dst: Tile, *rest: Any) -> None:
@@ -283,7 +283,7 @@ def _scatter(case: Case) -> Callable[..., None]:
 
 def _spread(case: Case) -> Callable[..., None]:
     """Scatter src to the positions of dst that a pattern selects, with zeros between them."""
-    first, step = _PICKED[case.word("maskPattern") or "P1111"]
+    first, step = PICKED[case.word("maskPattern") or "P1111"]
     by_row = case.word("axis") != "col"
 
     def spread(x: Mover, src: Tile, indexes: None, dst: Tile) -> None:

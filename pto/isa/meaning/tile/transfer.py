@@ -19,7 +19,7 @@ from pto.target.facts import Scaling
 
 Place = tuple[Any, Any]  # row and column of the first element
 _SUB_BLOCKS = {None: None, "single_mode_vec0": 0, "single_mode_vec1": 1}
-_SPLIT_AXES = {"dual_mode_split_m": 0, "dual_mode_split_n": 1}
+SPLIT_AXES = {"dual_mode_split_m": 0, "dual_mode_split_n": 1}
 
 
 def passes_outlet(case: Case, src: TileType) -> bool:
@@ -41,7 +41,7 @@ class TileTransfer:
         mode = case.word("accToVecMode")
         src, dst = (tile_type(case.type(name)) for name in ("src", "dst"))
         self._stays = (src.space is Space.UB) == (dst.space is Space.UB)  # on one side
-        self.split = _SPLIT_AXES.get(mode or "")  # the axis of src that sub-blocks share
+        self.split = SPLIT_AXES.get(mode or "")  # the axis of src that sub-blocks share
         self._sub = _SUB_BLOCKS.get(mode)
         self._change = changed(src.dtype, dst.dtype, case.profile.scaling)
         self._outlet = None
