@@ -76,12 +76,12 @@ def on_first_sub_block(ops: Sequence[Operation], builder: Builder) -> None:
     compared: Operands = {"lhs": index.results[0], "rhs": zero}
     first = builder.make(CMPI, compared, attrs=equal, results=[_FLAG])
     test = builder.make(IF, {"condition": first.results[0]})
-    place = home.ops.index(ops[0])
-    home.set_ops([*home.ops[:place], index, first, test, *home.ops[place + len(ops) :]])
-    inside = new_block(test)
+    home.insert(home.ops.index(ops[0]), index, first, test)
+    end = builder.make(YIELD, {"results": []})
+    new_block(test).append(end)
     test.new_region()
-    for op in (*ops, builder.make(YIELD, {"results": []})):
-        inside.append(op)
+    for op in ops:
+        op.move_before(end)
 
 
 def vector_on_first_sub_block(function: Operation) -> None:

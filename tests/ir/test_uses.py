@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,14 @@ from pto.core.errors import PtoError
 from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.text.parser import parse, parse_file
+from pto.observe.fixes.mutations import changes
 from pto.plan.sync import insert
+from pto.target.facts import Profile
 from pto.target.profile import profile
+from pto.transform.cores import vector_on_first_sub_block
+from pto.transform.schedule import PASSES, ProgramLaunch, scheduled, step
+from pto.transform.scratch import complete
+from pto.transform.separate import separate_all
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """func.func @f(%a: index, %b: index) {
@@ -141,12 +148,73 @@ def sums(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     pto.store(y[0:16, :], total)
 
 
+@pto.kernel
+def both_cores(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+    """A product in a loop, whose result the vector core completes."""
+    for i in pto.range(x.shape[0] // 64):
+        rows = pto.load(x[i * 64 :, :], 64, 64)
+        pto.store(y[i * 64 :, :], pto.relu(pto.dot(rows, rows)))
+
+
 @pytest.mark.parametrize("kernel", [sums, softmax_rows], ids=["sums", "softmax"])
 def test_uses_of_traced_kernels(kernel: pto.Kernel):
     module = kernel.module(*[np.zeros((100, 64), np.float32)] * 2)
     assert sum(1 for _ in module.walk()) > 15
     require_right(module)
     require_right(insert(module, profile("a2a3")))
+
+
+def on_first_sub_block(module: Module, _: Profile) -> Module:
+    for function in module.functions():
+        vector_on_first_sub_block(function)
+    return module
+
+
+def mutated(module: Module, _: Profile) -> Module:
+    """Make and undo every mutation."""
+    for change in changes([f for f in module.functions() if f.has_body]):
+        with change.edit():
+            require_right(module)
+        require_right(module)
+    return module
+
+
+def on_schedule(module: Module, _: Profile) -> Module:
+    steps = [step(f"{name}=2") for name in PASSES]
+    return scheduled(ProgramLaunch(module, 8), steps)[0].module
+
+
+TRANSFORMS = {
+    "on_first_sub_block": on_first_sub_block,
+    "separate": lambda module, chip: separate_all(module, chip).module,
+    "scratch": complete,
+    "mutated": mutated,
+    "on_schedule": on_schedule,
+}
+MIXED = """func.func @f(%a: !pto.ptr<f32>, %n: index) attributes {pto.entry} {
+  pto.section.vector {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %two = arith.constant 2.0 : f32
+    scf.for %i = %c0 to %n step %c1 {
+      %j = arith.addi %i, %c1 : index
+      pto.store_scalar %two, %a[%j] : !pto.ptr<f32>, f32
+    }
+  }
+  pto.section.cube {
+  }
+  return
+}"""
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_uses_of_programs_that_are_transformed(transform: Callable[[Module, Profile], Module]):
+    module = parse(MIXED)
+    require_right(transform(module, profile("a5")))
+    traced = [(both_cores, "a2a3"), (both_cores, "a5"), (sums, "a5")]
+    for kernel, chip in traced:
+        module = kernel.module(*[np.zeros((128, 64), np.float32)] * 2)
+        require_right(transform(copied(module), profile(chip)))
 
 
 CHANGES = {"append", "insert", "remove", "pop", "extend", "clear"}
