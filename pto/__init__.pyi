@@ -3,21 +3,17 @@
 # fmt: off
 from pto.cluster.on import on as on
 from pto.core.errors import Diagnostic as Diagnostic
-from pto.core.errors import Loc as Loc
-from pto.core.errors import Note as Note
 from pto.core.errors import PtoError as PtoError
 from pto.core.findings import Findings as Findings
 from pto.cxx.export.folder import Exported as Exported
 from pto.cxx.kernel import CppKernel as CppKernel
 from pto.cxx.kernel import cpp as cpp
-from pto.graphs.python import GraphReport as GraphReport
 from pto.graphs.python import TaskGraph as TaskGraph
 from pto.graphs.python import graph as graph
 from pto.ir.graph import Module as Module
 from pto.ir.text.parser import parse as parse
 from pto.ir.text.parser import parse_file as parse_file
 from pto.ir.text.printer import print_module as print_module
-from pto.lang.bound import Bound as Bound
 from pto.lang.call.place import KernelError as KernelError
 from pto.lang.control import block_idx as block_idx
 from pto.lang.control import block_num as block_num
@@ -32,8 +28,6 @@ from pto.lang.debug import assert_ as assert_
 from pto.lang.define import kernel as kernel
 from pto.lang.define import pair as pair
 from pto.lang.diff.diff import diff as diff
-from pto.lang.diff.difference import Difference as Difference
-from pto.lang.eager import Eager as Eager
 from pto.lang.eager import eager as eager
 from pto.lang.express.activations import clamp as clamp
 from pto.lang.express.activations import erf as erf
@@ -42,12 +36,18 @@ from pto.lang.express.activations import sigmoid as sigmoid
 from pto.lang.express.activations import silu as silu
 from pto.lang.express.activations import softmax as softmax
 from pto.lang.express.activations import tanh as tanh
+from pto.lang.express.arrange import concatenate as concatenate
+from pto.lang.express.arrange import reshape as reshape
 from pto.lang.express.choose import full_like as full_like
 from pto.lang.express.choose import where as where
 from pto.lang.express.choose import zeros_like as zeros_like
+from pto.lang.express.convert import ceil as ceil
+from pto.lang.express.convert import floor as floor
 from pto.lang.express.functions import exp as exp
+from pto.lang.express.functions import exp2 as exp2
 from pto.lang.express.functions import leaky_relu as leaky_relu
 from pto.lang.express.functions import log as log
+from pto.lang.express.functions import log2 as log2
 from pto.lang.express.functions import maximum as maximum
 from pto.lang.express.functions import minimum as minimum
 from pto.lang.express.functions import reciprocal as reciprocal
@@ -66,11 +66,11 @@ from pto.lang.express.order import flip as flip
 from pto.lang.express.order import sort as sort
 from pto.lang.express.order import topk as topk
 from pto.lang.express.product import dot as dot
+from pto.lang.express.trigonometry import cos as cos
+from pto.lang.express.trigonometry import sin as sin
 from pto.lang.kernel import Kernel as Kernel
 from pto.lang.program import check as check
 from pto.lang.torch_op import torch_op as torch_op
-from pto.lang.trial import Trial as Trial
-from pto.lang.tune import Autotuned as Autotuned
 from pto.lang.tune import Tuning as Tuning
 from pto.lang.tune import autotune as autotune
 from pto.lang.tune import tune as tune
@@ -88,7 +88,6 @@ from pto.lang.values.tiles import set_validshape as set_validshape
 from pto.lang.values.tiles import tile as tile
 from pto.lang.values.tiles import tile_type as tile_type
 from pto.lang.values.views import View as View
-from pto.observe.memory.coverage import Coverage as Coverage
 from pto.observe.proofs import Proofs as Proofs
 from pto.observe.sanitize import Verdict as Verdict
 from pto.observe.sanitize import sanitize as sanitize
@@ -104,7 +103,6 @@ from pto.run.machine.stream import Stream as Stream
 from pto.run.machine.world import World as World
 from pto.run.watch.step import Stepper as Stepper
 from pto.run.watch.step import Stop as Stop
-from pto.view.side import Side as Side
 from pto.view.side import side_by_side as side_by_side
 from pto import isa as isa
 from pto import observe as observe
@@ -116,10 +114,12 @@ from pto.lang.express.functions import minimum as _minimum
 min = _minimum
 from pto.lang.debug import print_ as _print_
 print = _print_
+from pto.lang.express.convert import round_ as _round_
+round = _round_
 from pto.lang.express.functions import total as _total
 sum = _total
 from pto.lang.values.elements import *
 
-__all__ = ["Autotuned", "Bound", "Coverage", "CppKernel", "Device", "Diagnostic", "Difference", "Eager", "Event", "Exported", "Findings", "Global", "Graph", "GraphReport", "Kernel", "KernelError", "Launch", "Loc", "Mask", "Module", "Note", "Pointer", "Proofs", "PtoError", "PtoWarning", "Report", "Scalar", "Side", "Stepper", "Stop", "Stream", "TaskGraph", "Tile", "Timing", "Trial", "Tuning", "Verdict", "View", "Vreg", "World", "arange", "argsort", "assert_", "assign", "autotune", "bf16", "bf16x2", "block_idx", "block_num", "cdiv", "check", "clamp", "cpp", "cumsum", "diff", "dot", "e8m0", "eager", "erf", "exp", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "flip", "float4_e1m2x2", "float4_e2m1x2", "full", "full_like", "gelu", "graph", "hifloat8", "i1", "i16", "i32", "i4x2", "i64", "i8", "isa", "kernel", "launch", "leaky_relu", "load", "log", "maximum", "minimum", "observe", "on", "pair", "parse", "parse_file", "print_module", "reciprocal", "relu", "rsqrt", "sanitize", "scalar", "section_cube", "section_vector", "select", "set_validshape", "side_by_side", "sigmoid", "silu", "softmax", "sort", "sqrt", "static_range", "store", "subblock_idx", "subblock_num", "tanh", "tile", "tile_type", "topk", "torch_op", "tri", "tune", "u16", "u32", "u64", "u8", "vecscope", "where", "zeros", "zeros_like"]
+__all__ = ["CppKernel", "Device", "Diagnostic", "Event", "Exported", "Findings", "Global", "Graph", "Kernel", "KernelError", "Launch", "Mask", "Module", "Pointer", "Proofs", "PtoError", "PtoWarning", "Report", "Scalar", "Stepper", "Stop", "Stream", "TaskGraph", "Tile", "Timing", "Tuning", "Verdict", "View", "Vreg", "World", "arange", "argsort", "assert_", "assign", "autotune", "bf16", "bf16x2", "block_idx", "block_num", "cdiv", "ceil", "check", "clamp", "concatenate", "cos", "cpp", "cumsum", "diff", "dot", "e8m0", "eager", "erf", "exp", "exp2", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "flip", "float4_e1m2x2", "float4_e2m1x2", "floor", "full", "full_like", "gelu", "graph", "hifloat8", "i1", "i16", "i32", "i4x2", "i64", "i8", "isa", "kernel", "launch", "leaky_relu", "load", "log", "log2", "maximum", "minimum", "observe", "on", "pair", "parse", "parse_file", "print_module", "reciprocal", "relu", "reshape", "rsqrt", "sanitize", "scalar", "section_cube", "section_vector", "select", "set_validshape", "side_by_side", "sigmoid", "silu", "sin", "softmax", "sort", "sqrt", "static_range", "store", "subblock_idx", "subblock_num", "tanh", "tile", "tile_type", "topk", "torch_op", "tri", "tune", "u16", "u32", "u64", "u8", "vecscope", "where", "zeros", "zeros_like"]
 
 __version__: str

@@ -53,7 +53,7 @@ def quantize(
     v = pto.load(x[i:, :], rows, x.shape[1]).to(pto.f32)
     largest = pto.max(v.max(axis=1), (-v).max(axis=1)) * (1 / 127) + 1e-20
     pto.store(scale[i:], largest)
-    whole = (v / largest).to(pto.i32, mode="RINT")  # and by types that hold it, to the smallest
+    whole = (v / largest).to(pto.i32, rounding="even")  # and by types that hold it, to the smallest
     pto.store(q[i:, :], whole.to(pto.f32).to(pto.f16).to(pto.i8, saturate=True))
 
 

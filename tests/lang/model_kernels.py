@@ -91,7 +91,7 @@ def histogram(x: F32, counts: I32, low: float, high: float) -> None:
     """How many of 16 x 256 numbers a block lie in each of the bins; added to `counts`."""
     i, bins = pto.block_idx() * 16, counts.shape[0]
     t = pto.load(x[i:, :], 16, 256)
-    at = pto.clamp((t - low) * (bins / (high - low)), 0.0, bins - 1.0).to(pto.i32, mode="FLOOR")
+    at = pto.clamp((t - low) * (bins / (high - low)), 0.0, bins - 1.0).to(pto.i32)
     for n in pto.range(bins):
         found = pto.where(at == n, 1.0, 0.0).sum()
         pto.store(counts[n:], found.to(pto.i32), atomic="add")

@@ -164,8 +164,8 @@ def _rest_of_a_block_left_out(x: F32, y: F32) -> None:
     pto.load(x[pto.block_idx() * 16 :, :], 16, 64)
 
 
-def _reshaped(x: F32, y: F32) -> None:
-    pto.store(y[0:32, 0:64], pto.load(x[0:16, :]).reshape(32, 64))  # pyright: ignore
+def _flattened(x: F32, y: F32) -> None:
+    pto.store(y[0:1, :], pto.load(x[0:16, :]).flatten())  # pyright: ignore
 
 
 def _running_sum(x: F32, y: F32) -> None:
@@ -237,7 +237,7 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_python_range, "PTO-U203", "pto.range(n)"),
     (_unknown_size, "PTO-U203", "pto.load(x[i:, :], 16, 128)"),
     (_half_stored, "PTO-U082", "t.to(pto.f32)"),
-    (_reshaped, "PTO-U081", "isa.treshape(t, to=pto.tile_type(32, 64, pto.f32))"),
+    (_flattened, "PTO-U081", "t.reshape(1, -1)"),
     (_running_sum, "PTO-U081", "pto.cumsum(t"),
     (_function_as_method, "PTO-U081", "it is a function: pto.exp(t)"),
     (_instruction_as_method, "PTO-U081", "isa.tconcat"),
@@ -311,7 +311,7 @@ def test_a_profile_is_not_an_argument():
 def test_the_same_answers_at_once():
     t = np.ones((16, 128), np.float32)
     with pytest.raises(pto.PtoError, match="PTO-U081"), pto.eager("a5"):
-        pto.load(t).reshape(32, 64)  # pyright: ignore
+        pto.load(t).ravel()  # pyright: ignore
     with pytest.raises(pto.PtoError, match="PTO-U205"), pto.eager("a5"):
         pto.where(pto.load(t) > 0.0, 1.0)  # pyright: ignore
 

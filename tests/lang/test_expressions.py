@@ -165,7 +165,7 @@ MORE: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (lambda t: t * 0.0 + pto.max(t, axis=0), lambda x: 0 * x + x.max(0)),
     (lambda t: t + t.argmax(axis=1).to(pto.f32), lambda x: x + x.argmax(1)[:, None]),
     (lambda t: t * 0.0 + t.min(axis=1) * t.max(axis=0), lambda x: x.min(1)[:, None] * x.max(0)),
-    (lambda t: (t * 8.0).to(pto.i32).to(pto.f32), lambda x: np.rint(x * 8)),
+    (lambda t: (t * 8.0).to(pto.i32).to(pto.f32), lambda x: np.trunc(x * 8)),
     (
         lambda t: t * (t.max(axis=1).to(pto.f16) * 2.0).to(pto.f32),
         lambda x: x * x.max(1, keepdims=True).astype(np.float16) * 2,

@@ -24,6 +24,10 @@ def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
+def in_f32(x: Any) -> Any:
+    return np.asarray(x, np.float32).astype(np.float64)
+
+
 def softmax(x: Any, axis: int) -> Any:
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
@@ -58,6 +62,89 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any], flo
     "NumPy's number compared": (
         lambda t, r: pto.where(np.float32(1) < t, t, np.float32(0)),
         lambda x, r: np.where(x > 1, x, 0),
+        0,
+    ),
+    "sin": (lambda t, r: pto.sin(t * 370.0), lambda x, r: np.sin(in_f32(x * 370)), 1.5e-7),
+    "cos": (lambda t, r: pto.cos(t * 370.0), lambda x, r: np.cos(in_f32(x * 370)), 1.5e-7),
+    "cos near zero": (lambda t, r: pto.cos(t * 1e-9), lambda x, r: x * 0 + 1, 0),
+    "exp2": (lambda t, r: pto.exp2(t * 0.1), lambda x, r: np.exp2(in_f32(x * 0.1)), 1e-4),
+    "log2": (lambda t, r: pto.log2(abs(t) + 1.0), lambda x, r: np.log2(abs(x) + 1), 1e-6),
+    "floor": (lambda t, r: pto.floor(t), lambda x, r: np.floor(x), 0),
+    "ceil": (lambda t, r: pto.ceil(t), lambda x, r: np.ceil(x), 0),
+    "round": (lambda t, r: pto.round(t * 2.0), lambda x, r: np.rint(in_f32(x * 2)), 0),
+    "floor of f16": (
+        lambda t, r: pto.floor(t.to(pto.f16)).to(pto.f32),
+        lambda x, r: np.floor(x.astype(np.float16)),
+        0,
+    ),
+    "whole quotients": (
+        lambda t, r: t // 0.25 - 3.0 // (abs(t) + 1.0),
+        lambda x, r: np.floor(x / 0.25) - np.floor(in_f32(3 / in_f32(abs(x) + 1))),
+        0,
+    ),
+    "fractions cut": (
+        lambda t, r: t.to(pto.i32).to(pto.f32),
+        lambda x, r: np.trunc(x),
+        0,
+    ),
+    "fractions cut to i16": (
+        lambda t, r: t.to(pto.i16).to(pto.f32),
+        lambda x, r: np.trunc(x),
+        0,
+    ),
+    "mask as numbers": (
+        lambda t, r: (t > r).to(pto.f32) * 3.0 + (~(t > 0.0) & (t > -2.0)).astype(pto.f32),
+        lambda x, r: 3 * (x > r) + (~(x > 0) & (x > -2)),
+        0,
+    ),
+    "mask counted": (
+        lambda t, r: t * 0.0 + (t > 0.0).to(pto.f32).sum(axis=1),
+        lambda x, r: x * 0 + (x > 0).sum(axis=1, keepdims=True),
+        0,
+    ),
+    "one below another": (
+        lambda t, r: pto.concatenate([t[9:16, :], t[0:9, :]]),
+        lambda x, r: np.vstack([x[9:], x[:9]]),
+        0,
+    ),
+    "side by side": (
+        lambda t, r: pto.concatenate([t[:, 40:64], t[:, 0:40]], axis=1),
+        lambda x, r: np.hstack([x[:, 40:], x[:, :40]]),
+        0,
+    ),
+    "side by side at any place": (
+        lambda t, r: pto.concatenate([t[:, 0:8].sum(axis=1), t[:, 0:56], t[:, 0:7]], axis=1),
+        lambda x, r: np.hstack([x[:, :8].sum(axis=1, keepdims=True), x[:, :56], x[:, :7]]),
+        1e-5,
+    ),
+    "columns side by side": (
+        lambda t, r: t * 0.0 + pto.concatenate([t.max(axis=1), t.min(axis=1)], axis=1).sum(axis=1),
+        lambda x, r: x * 0 + (x.max(axis=1) + x.min(axis=1))[:, None],
+        1e-6,
+    ),
+    "columns one below another": (
+        lambda t, r: t + pto.concatenate([t[0:8, :].max(axis=1), t[8:16, :].min(axis=1)]),
+        lambda x, r: x + np.hstack([x[:8].max(axis=1), x[8:].min(axis=1)])[:, None],
+        1e-6,
+    ),
+    "in another shape": (
+        lambda t, r: (t.reshape(32, 32) * 2.0).reshape(-1, 64),
+        lambda x, r: x * 2,
+        0,
+    ),
+    "windows in another shape": (
+        lambda t, r: pto.concatenate([t[:, 0:32].reshape(8, 64), t[:, 32:64].reshape(8, 64)]),
+        lambda x, r: np.vstack([x[:, :32].reshape(8, 64), x[:, 32:].reshape(8, 64)]),
+        0,
+    ),
+    "in one row": (
+        lambda t, r: pto.reshape(t.reshape(1, -1).max(axis=1) + t.reshape(1, 1024), 16, 64),
+        lambda x, r: in_f32(x.max() + x),
+        0,
+    ),
+    "a row as a column": (
+        lambda t, r: t + r.reshape(64, 1)[0:16, :],
+        lambda x, r: in_f32(x + r[:16, None]),
         0,
     ),
     "not of a mask": (
@@ -362,3 +449,79 @@ def test_an_element_that_is_not_there(indices: tuple[int, ...], told: str):
     with pytest.raises(pto.PtoError, match=told) as caught:
         pto.kernel(k)(X, np.zeros(4, np.float32))
     assert caught.value.code == "PTO-S201"
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize(
+    ("rounding", "wanted"),
+    [
+        (None, [-3, -2, -2, -1, 0, 0, 0, 1, 2, 2, 3]),
+        ("trunc", [-3, -2, -2, -1, 0, 0, 0, 1, 2, 2, 3]),
+        ("even", [-4, -2, -2, -2, 0, 0, 0, 2, 2, 2, 4]),
+        ("away", [-4, -3, -2, -2, -1, 0, 1, 2, 2, 3, 4]),
+        ("floor", [-4, -3, -2, -2, -1, 0, 0, 1, 2, 2, 3]),
+        ("ceil", [-3, -2, -2, -1, 0, 0, 1, 2, 2, 3, 4]),
+    ],
+)
+def test_the_rounding_of_a_conversion_is_an_argument(
+    rounding: str | None, wanted: list[int], profile: str
+):
+    def k(x: pto.Global[pto.f32], y: pto.Global[pto.i32]) -> None:
+        pto.store(y, pto.load(x, 1, 11).to(pto.i32, rounding=rounding))
+
+    x = np.array([[-3.5, -2.5, -2, -1.5, -0.5, 0, 0.5, 1.5, 2, 2.5, 3.5]], np.float32)
+    for engine in ("reference", "jit"):
+        y = np.zeros((1, 11), np.int32)
+        pto.kernel(profile=profile)(k).run(x, y, engine=engine)
+        assert y[0].tolist() == wanted
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+def test_floats_become_the_nearest_narrower_float(profile: str):
+    def k(x: pto.Global[pto.f32], y: pto.Global[pto.f16]) -> None:
+        pto.store(y, pto.load(x, 1, 64).to(pto.f16))
+
+    x = np.linspace(-3, 3, 64, dtype=np.float32).reshape(1, 64)
+    y = np.zeros((1, 64), np.float16)
+    pto.kernel(profile=profile)(k)(x, y)
+    assert np.array_equal(y, x.astype(np.float16))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 16, 21, 32])
+def test_tiles_cut_at_the_end_of_an_array_are_put_together_and_reshaped(rows: int):
+    def k(x: F32, y: F32, z: F32) -> None:
+        t = pto.load(x[0:, :], 32, 64)
+        pto.store(y[0:, :], pto.concatenate([t, t * 2.0, t + 1.0]))
+        pto.store(z[0:, :], t.reshape(64, 32))
+
+    x = np.random.default_rng(5).standard_normal((rows, 64), dtype=np.float32)
+    for engine in ("reference", "jit"):
+        y, z = np.zeros((3 * rows, 64), np.float32), np.zeros((2 * rows, 32), np.float32)
+        pto.kernel(k).run(x, y, z, engine=engine)
+        assert np.array_equal(y, np.vstack([x, x * 2, x + 1]))
+        assert np.array_equal(z, x.reshape(-1, 32))
+    assert pto.kernel(k).sanitize(x, y, z) == []
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "told"),
+    [
+        (lambda t: t.to(pto.i32, rounding="nearest"), "PTO-U205", "even, away, floor, ceil"),
+        (lambda t: t.reshape(16, 32), "PTO-U083", "1024 elements"),
+        (lambda t: t.reshape(128, 8), "PTO-U083", "whole blocks of 32"),
+        (lambda t: t[:, 0:20].reshape(5, 64), "PTO-U083", "16x20 to 5x64"),
+        (lambda t: pto.concatenate([t, t[:, 0:32]]), "PTO-U083", "16x64 and 16x32"),
+        (lambda t: pto.concatenate([t, t], axis=2), "PTO-U088", "axis 2"),
+        (lambda t: pto.concatenate(t), "PTO-T209", "a list of tiles, got Tile"),
+        (lambda t: pto.concatenate([t, t.to(pto.i32)]), "PTO-U082", "f32 and i32"),
+        (lambda t: (t > 0.0) * 2.0, "PTO-U081", "*"),
+        (lambda t: t.to(pto.i32) // 2, "PTO-U081", "to(pto.f32) // 3.0"),
+    ],
+)
+def test_mistakes_in_conversions_and_arrangements(act: Any, code: str, told: str):
+    def k(x: F32, y: F32) -> None:
+        pto.store(y, act(pto.load(x, 16, 64)))
+
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(k)(X, np.zeros((16, 64), np.float32))
+    assert caught.value.code == code and told in str(caught.value)

@@ -297,7 +297,7 @@ def test_tile_used_after_its_kernel():
 @pytest.mark.parametrize(
     ("act", "code", "instruction"),
     [
-        (lambda t: t // 2.0, "PTO-U081", "divide floats with /"),
+        (lambda t: t.to(pto.i32) // 2, "PTO-U081", "t.to(pto.f32) // 3.0"),
         (lambda t: t.__setitem__((0, 0, 0), 1.0), "PTO-S200", "t[3, 5] one element"),
     ],
 )

@@ -118,7 +118,7 @@ def test_a_star_import_leaks_nothing_and_hides_no_builtin():
     del names["__builtins__"]
     assert sorted(names) == pto.__all__  # pyright: ignore
     assert not names.keys() & vars(builtins).keys()
-    results = "Findings Verdict Timing Report Proofs Exported Difference Tuning Coverage"
+    results = "Findings Verdict Timing Report Proofs Exported Tuning"
     assert {*results.split()} <= names.keys()
     leaked = {n for n in dir(pto) if not n.startswith("__")} - known()
     assert not leaked, leaked

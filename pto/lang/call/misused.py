@@ -23,25 +23,22 @@ from pto.lang.values.views import Global, View
 
 # Methods of NumPy and torch arrays, and the equivalent here.
 _METHODS = {
-    "reshape": "t.T turns a row into a column; isa.treshape(t, to=pto.tile_type(32, 64, pto.f32))"
-    " sees the same bytes otherwise; pto.load(x[i:, :], 32, 64) loads an array in any shape",
     "transpose": "t.T",
     "size": "t.shape, and t.valid for the part that holds data",
     "var": "d = t - t.mean(axis=1); (d * d).mean(axis=1)",
     "copy": "u = pto.zeros_like(t); u[:] = t",
     "item": "isa.tgetval(t, 0)",
     "fill": "t[:] = 0.0",
-    "stack": "make a larger tile and assign to its windows: u[0:8, :] = t",
+    "stack": "pto.concatenate([a, b], axis=0); axis=1 puts them side by side",
+    "flatten": "t.reshape(1, -1)",
     "broadcast_to": "operators broadcast rows and columns: t * row; pto.zeros_like(t) + row",
-    "sin": "no instruction computes it: load a table, or write a polynomial",
     "atomic_add": 'pto.store(y, t, atomic="add")',
     "program_id": "pto.block_idx(0)",
     "num_programs": "pto.block_num(0)",
 }
 _SAME = {
     "view": "reshape",
-    "flatten": "reshape",
-    "ravel": "reshape",
+    "ravel": "flatten",
     "float": "t.to(pto.f16)",
     "half": "t.to(pto.f16)",
     "int": "t.to(pto.f16)",
@@ -59,23 +56,21 @@ _SAME = {
     "matmul": "dot",
     "clip": "clamp",
     "vstack": "stack",
+    "hstack": "stack",
+    "cat": "stack",
+    "trunc": "pto.where(t < 0.0, pto.ceil(t), pto.floor(t))",
+    "tan": "pto.sin(t) / pto.cos(t)",
     "expand": "broadcast_to",
-    "cos": "sin",
     "ones": "pto.full(16, 128, 1.0, pto.f32)",
     "ones_like": "pto.zeros_like(t) + 1.0",
     "square": "t * t",
     "power": "t ** 2.0",
     "pow": "t ** 2.0",
-    "exp2": "pto.exp(t * math.log(2.0))",
-    "log2": "pto.log(t) / math.log(2.0)",
     "log1p": "pto.log(t + 1.0)",
     "sign": "pto.where(t > 0.0, 1.0, pto.where(t < 0.0, -1.0, 0.0))",
     "isnan": "pto.where(t != t, a, b)",
     "any": "pto.where(t > 0.0, 1.0, 0.0).max()",
     "all": "pto.where(t > 0.0, 1.0, 0.0).min()",
-    "floor": 't.to(pto.i32, mode="FLOOR").to(pto.f32)',
-    "ceil": 't.to(pto.i32, mode="CEIL").to(pto.f32)',
-    "round": 't.to(pto.i32, mode="RINT").to(pto.f32)',
     **{f"float{bits}": f"pto.f{bits}" for bits in (16, 32)},
     **{
         f"{kind}int{bits}": f"pto.{kind or 'i'}{bits}"
@@ -92,8 +87,8 @@ _KINDS: dict[type, tuple[str, str]] = {
     View: ("a window on global memory", _LOAD),
     Comparison: (
         "a comparison of tiles",
-        "choose by it, pto.where(t > 0.0, a, b); exchange a and b for the opposite; join"
-        " comparisons in brackets with & and |",
+        "choose by it, pto.where(t > 0.0, a, b); make numbers of it, (t > 0.0).to(pto.f32); join"
+        " comparisons in brackets with & and |; ~ is the opposite",
     ),
     FormattedText: ("a text with numbers of the program", 'show it: print(f"n = {n}")'),
     DType: (

@@ -258,13 +258,18 @@ def _operand(sign: str, value: object) -> Any:
         raise mistake(
             "PTO-U089",
             f"`{shown(sign)}` of a comparison: it is a mask of bits, not numbers",
-            help="select with it: pto.where(t > 0.0, a, 0.0)",
+            help="select with it, pto.where(t > 0.0, a, 0.0), or count with (t > 0.0).to(pto.f32)",
         )
     raise mistake(
         "PTO-T209",
         f"`{shown(sign)}` of a tile and {_kind(value)}",
         help="load it first: pto.load(x[i:, :], 16, 128); numbers are Python's or pto.Scalar",
     )
+
+
+def is_of_floats(*operands: object) -> bool:
+    """True if every tile among the operands holds floats."""
+    return all(each.dtype.is_float for each in operands if isinstance(each, Tile))
 
 
 def _kind(value: object) -> str:
@@ -376,7 +381,7 @@ def type_help(own: DType, types: Collection[str]) -> str | None:
 
 def _missing_help(sign: str) -> str:
     if sign == "//":
-        return "divide floats with /, or shift integers right: t >> 2"
+        return "convert integers first, t.to(pto.f32) // 3.0, or shift them right: t >> 2"
     if sign == "@":
         return "pto.dot(a, b) multiplies tiles"
     return "`pto isa` lists the instructions; all are functions: isa.tadd(dst, a, b)"

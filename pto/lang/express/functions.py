@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pto.lang.call.invoke import invoke
-from pto.lang.express.algebra import binary, unary
+from pto.lang.express.algebra import as_tile, binary, unary
 from pto.lang.express.folds import fold
 from pto.lang.express.shapes import like, vector
 from pto.lang.values.operators import operations
@@ -21,6 +22,16 @@ def exp(t: Tile) -> Tile:
 def log(t: Tile) -> Tile:
     """The natural logarithm: `tlog`."""
     return unary("log", t)
+
+
+def exp2(t: Tile) -> Tile:
+    """2 ** t, as e ** (t ln 2): `tmuls`, `texp`."""
+    return exp(as_tile("exp2", t) * math.log(2.0))
+
+
+def log2(t: Tile) -> Tile:
+    """The logarithm to base 2, as ln t / ln 2: `tlog`, `tmuls`."""
+    return log(t) * (1.0 / math.log(2.0))
 
 
 def sqrt(t: Tile) -> Tile:

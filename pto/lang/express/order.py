@@ -15,8 +15,9 @@ from pto.core.dtypes import F32, I32, DType
 from pto.lang.call.place import mistake
 from pto.lang.control import repeat
 from pto.lang.express.algebra import as_tile, unary
+from pto.lang.express.convert import convert
 from pto.lang.express.memory import arange
-from pto.lang.express.product import convert, transpose, turned
+from pto.lang.express.product import transpose, turned
 from pto.lang.express.shapes import flat, is_column, like, set_region, whole_lines
 from pto.lang.values.scalars import Extent, arith
 from pto.lang.values.tiles import Tile, tile

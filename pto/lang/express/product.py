@@ -1,22 +1,20 @@
-"""Matmul, conversion and transposition of tiles."""
+"""Matmul and transposition of tiles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 
 from pto import isa
-from pto.core.dtypes import F32, I32, DType, dtype
+from pto.core.constants import BLOCK_BYTE_SIZE
+from pto.core.dtypes import F32, I32
 from pto.core.tile import Role
 from pto.ir.graph import Operation
 from pto.isa.handle.tile import SET_VALIDSHAPE
-from pto.isa.tile.convert import CONVERSIONS
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
-from pto.lang.express.algebra import everywhere
 from pto.lang.express.memory import layout_in_l1, room_for
-from pto.lang.express.shapes import flat, is_column, is_row, like, set_region, upright, vector
-from pto.lang.values.elements import element
+from pto.lang.express.shapes import flat, is_column, is_row, upright, vector
+from pto.lang.values.scalars import arith
 from pto.lang.values.tiles import Tile, region_text, tile, tile_type
 from pto.target.profile import profile
 
@@ -241,73 +239,6 @@ def _require_accumulator(acc: Tile, left: Tile, right: Tile) -> None:
         )
 
 
-def convert(t: Tile, to: object, mode: str | None = None, saturate: bool | None = None) -> Tile:
-    """The tile in another element type: one tcvt."""
-    kind = element(to)
-    t = vector(t)
-    if kind is t.dtype and mode is None:
-        return t
-    clamped = None if saturate is None else "ON" if saturate else "OFF"
-    _require_conversion(t.dtype, kind)
-    made = like(t, kind)
-    with everywhere(made, t):
-        source, into = t, made
-        if is_column(t):
-            set_region(made, *current().region(t))
-            source, into = flat(t), flat(made)
-        # Headers of a2a3 read satmode only with a working tile; integers get theirs by the plan.
-        needs_work = saturate is False and kind.is_float and current().profile == "a2a3"
-        work = tile(1, 32, F32) if needs_work else None
-        isa.tcvt(into, source, work, rmode=mode, satmode=clamped)
-    return made
-
-
-def _require_conversion(own: DType, kind: DType) -> None:
-    """Raise if the profile has no such conversion; the help names one in several steps."""
-    table = CONVERSIONS.get(current().profile)
-    if table is None or kind.name in table.get(own.name, "").split():
-        return
-    reached = table.get(own.name, "").split()
-    raise mistake(
-        "PTO-U085",
-        f".to(pto.{kind}) of {own}: {current().profile} converts {own} to"
-        f" {', '.join(reached) or 'nothing'}",
-        help=_steps(own, kind, table),
-    )
-
-
-def _steps(own: DType, kind: DType, table: Mapping[str, str]) -> str | None:
-    """A shortest sequence of conversions through types with the range of both ends; of several the
-    one that rounds least."""
-    low, high = max(own.min, kind.min), min(own.max, kind.max)
-    ways, seen = [(own,)], {own.name}
-    while ways:
-        longer = [(*way, dtype(n)) for way in ways for n in table.get(way[-1].name, "").split()]
-        if found := [way for way in longer if way[-1] is kind]:
-            best = min(found, key=_roundings)
-            told = ("exact", "rounds once", "rounds more than once")[min(_roundings(best), 2)]
-            return f"in steps: {''.join(f'.to(pto.{each})' for each in best[1:])} ({told})"
-        fitting = [way for way in longer if way[-1].min <= low and high <= way[-1].max]
-        ways = [way for way in fitting if way[-1].name not in seen]
-        seen |= {way[-1].name for way in ways}
-    return None
-
-
-def _roundings(way: Sequence[DType]) -> int:
-    """How many conversions of a sequence cannot keep every value."""
-    return sum(not _holds(b, a) for a, b in pairwise(way))
-
-
-def _holds(kind: DType, own: DType) -> bool:
-    """True if a type has every value of another one."""
-    if own.is_integer and kind.is_integer:
-        return kind.min <= own.min and own.max <= kind.max
-    if own.form is not None and kind.form is not None:
-        return kind.max >= own.max and kind.form.mantissa >= own.form.mantissa
-    digits = own.bits - own.is_signed
-    return own.is_integer and kind.form is not None and kind.form.mantissa + 1 >= digits
-
-
 def transpose(t: Tile) -> Tile:
     """The transposed tile: one ttrans; a single row or column is a view without instruction."""
     t = vector(t)
@@ -321,7 +252,18 @@ def transpose(t: Tile) -> Tile:
 def turned(t: Tile) -> Tile:
     """The transposed tile in row-major order, also for one row or column (ttrans)."""
     rows, cols = t.asked
+    if t.window_of is not None and not _in_blocks(t):
+        whole, (row, col) = t.window_of
+        lines = whole if t.rows == whole.rows else whole[row : row + t.rows, :]
+        return turned(lines)[col : arith("+", col, t.cols), :]
     made = tile(*room_for(cols, rows, t.dtype, "vec"), t.dtype)
     isa.ttrans(made, t)
     made.asked = cols, rows
     return made
+
+
+def _in_blocks(window: Tile) -> bool:
+    """True if the columns of a window begin and end at whole 32-byte blocks of its tile."""
+    start, size = window.window_of[1][1], window.dtype.itemsize  # pyright: ignore[reportOptionalSubscript]
+    ends = (start, window.cols)
+    return all(isinstance(n, int) and n * size % BLOCK_BYTE_SIZE == 0 for n in ends)

@@ -32,8 +32,10 @@ class Expressions(Operators["Tile"]):
 
     def operate(self, sign: str, a: Any, b: Any) -> Tile:
         """An operator in the order written: `a` or `b` is this tile."""
-        from pto.lang.express import algebra, product
+        from pto.lang.express import algebra, convert, product
 
+        if sign == "//" and algebra.is_of_floats(a, b):
+            return convert.floor(algebra.binary("/", a, b))
         return product.dot(a, b) if sign == "@" else algebra.binary(sign, a, b)
 
     def _unary(self, word: str) -> Tile:
@@ -95,17 +97,26 @@ class Expressions(Operators["Tile"]):
 
     # ---- conversion and transposition
 
-    def to(self, dtype: object, *, mode: str | None = None, saturate: bool | None = None) -> Tile:
-        """The tile in another element type: one tcvt. `mode` is a rounding mode, as "RINT".
+    def to(
+        self, dtype: object, *, rounding: str | None = None, saturate: bool | None = None
+    ) -> Tile:
+        """The tile in another element type: one tcvt. Floats lose their fraction in an integer.
 
-        `saturate` clamps numbers to the range of the type, False keeps their low bits; by default
-        the two types decide (`pto isa tcvt`).
+        `rounding` is "even", "away", "floor", "ceil", "trunc" or "odd". `saturate` clamps numbers
+        to the range of the type, False keeps their low bits; by default the two types decide
+        (`pto isa tcvt`).
         """
-        from pto.lang.express import product
+        from pto.lang.express import convert
 
-        return product.convert(self, dtype, mode, saturate)  # pyright: ignore[reportArgumentType]
+        return convert.convert(self, dtype, rounding, saturate)  # pyright: ignore[reportArgumentType]
 
     astype = to
+
+    def reshape(self, rows: int, cols: int) -> Tile:
+        """The same elements, row by row, in another shape; a size of -1 follows from the other."""
+        from pto.lang.express import arrange
+
+        return arrange.reshape(self, rows, cols)  # pyright: ignore[reportArgumentType]
 
     @property
     def T(self) -> Tile:

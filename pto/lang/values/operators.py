@@ -145,6 +145,15 @@ class Comparison(TracedOperand):
         """The logical negation, which is true for NaN."""
         return Comparison("~", self, None)
 
+    def to(self, dtype: object) -> Any:
+        """Ones and zeros in an element type, which can be added up: a `pto.where` of both."""
+        from pto.lang.express import choose
+
+        ones: Any = choose.where(self, 1, 0)
+        return ones.to(dtype)
+
+    astype = to
+
     def _joined(self, sign: str, other: object) -> Comparison:
         if isinstance(other, Comparison):
             return Comparison(sign, self, other)
