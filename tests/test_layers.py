@@ -23,6 +23,7 @@ LAYERS = {
     "prove": 7,
     "run": 8,
     "observe": 9,
+    "optimize": 9,
     "cluster": 9,
     "lang": 10,
     "gym": 10,

@@ -1,4 +1,4 @@
-"""`pto opt`: apply passes to a program and print the result."""
+"""`pto opt`: search the fastest program for a chip, or apply passes, and print the result."""
 
 from __future__ import annotations
 
@@ -7,25 +7,39 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pto.cli import console, findings, options, program
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
 from pto.ir.text.printer import print_module
 from pto.isa.handle.tile import ALLOC_TILE
+from pto.observe.timing import bench
+from pto.optimize.accept import Comparison, random_array
+from pto.optimize.grid import grid_of
+from pto.optimize.outcome import Task
+from pto.optimize.report import Optimization
+from pto.optimize.search import cores_of
 from pto.plan.memory import addressed
 from pto.plan.sync import insert
+from pto.run.launch.call import count_of
 from pto.target.facts import Profile
 from pto.transform import schedule
 from pto.transform.pass_result import PassResult
 from pto.transform.reuse import Reuse
-from pto.transform.schedule import ProgramLaunch
+from pto.transform.schedule import ProgramLaunch, Schedule, scheduled
 from pto.transform.scratch import complete
 from pto.transform.separate import separate_all
 from pto.transform.tidy import drop_unused, tidy
 from pto.verify.program import legal_target
 
 EXAMPLES = """\
+  pto opt k.py:gemm --device 910b1 --arg a=zeros:1536x1536 --arg b=zeros:1536x1536 \\
+          --arg c=zeros:1536x1536 --explain -o fast.pto
+                                            the fastest schedule for these shapes, and its report
+  pto opt gemm.pto --device 910b1 --blocks 72 --arg a=zeros --arg b=zeros --arg c=zeros
+                                            the same for the text of any compiler
   pto opt --pass tidy add.pto               numbers computed once, regions set once
   pto opt --pass scratch --pass addresses --profile a2a3 add.pto -o out.pto
                                             two passes, in this order
@@ -55,6 +69,8 @@ def _split(module: Module, profile: Profile) -> Module:
     return separate_all(module, profile).required().module
 
 
+_SMALL = 1 << 20  # bytes of arrays: a launch on more is not run
+
 PASSES: dict[str, tuple[str, Callable[[Module, Profile], Module]]] = {
     "tidy": ("compute equal numbers once, before loops; set a region once", _each(tidy)),
     "unused": ("erase operations without effect whose results nothing uses", _each(drop_unused)),
@@ -75,13 +91,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pass",
         dest="passes",
         action="append",
-        required=True,
+        default=[],
         metavar="NAME[=N]",
-        help=f"apply a pass; several in the order given. {listed}",
+        help=f"apply this pass instead of a search; several in the order given. {listed}",
     )
-    blocks = "state the blocks of the launch, for passes that change them; default: 1"
-    parser.add_argument("--blocks", type=int, default=1, metavar="N", help=blocks)
-    explain = "print what each pass did, on standard error unless -o is given"
+    parser.add_argument("--entry", metavar="F", help="search for this kernel, if FILE has several")
+    blocks = "state the blocks of the launch; default: as many as the stores need, 1 for passes"
+    parser.add_argument("--blocks", type=options.grid, metavar="N[,N]", help=blocks)
+    again = "search again even if a cached result exists"
+    parser.add_argument("--again", action="store_true", help=again)
+    explain = "print what each pass did and saves, on standard error unless -o is given"
     parser.add_argument("--explain", action="store_true", help=explain)
     options.add_target(parser)
     options.add_output(parser)
@@ -90,25 +109,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if not args.passes:
+        return _search(args)
     module = program.read_program(args.file, args)
     target = legal_target(module, profile=args.profile, device=args.device)
-    launch, changes = _passed(ProgramLaunch(module, args.blocks), args.passes, target.profile)
+    launch, changes = _passed(
+        ProgramLaunch(module, count_of(args.blocks or 1)), args.passes, target.profile
+    )
+    done = [str(each) for each in changes]
+    data: dict[str, Any] = {"passes": args.passes, "changes": done, "blocks": launch.blocks}
+    return _shown(launch, "".join(f"{each}\n" for each in done), data, str(target), args)
+
+
+def _search(args: argparse.Namespace) -> int:
+    """Search the fastest program, and print it."""
+    launch, report = _searched(args)
+    return _shown(launch, f"{report}\n", report.to_json(), report.device, args)
+
+
+def _searched(args: argparse.Namespace) -> tuple[ProgramLaunch, Optimization]:
+    if program.is_python(args.file):
+        kernel, values = program.kernel_call(args.file, args)
+        how = {"blocks": args.blocks, "device": args.device, "again": args.again}
+        fast = kernel.optimize(*values, **how)
+        return fast.launch, fast.report
+    return _searched_text(args)
+
+
+def _searched_text(args: argparse.Namespace) -> tuple[ProgramLaunch, Optimization]:
+    """The fastest program for a launch of text; bits are compared if the launch is small."""
+    loaded = program.read_launch(args)
+    profile = legal_target(loaded.module, profile=args.profile, device=args.device).profile
+    chip = bench(args.device, profile.name)
+    launch = ProgramLaunch(loaded.module, 1)
+    numbers = dict(zip((p.name for p in loaded.params), loaded.values, strict=True))
+    grid = args.blocks or grid_of(launch.module, numbers, cores_of(launch, chip)) or 1
+    launch.blocks = count_of(grid)
+    arrays = [each for each in loaded.values if isinstance(each, np.ndarray)]
+
+    def compare(steps: Schedule) -> list[Comparison]:
+        if sum(each.nbytes for each in arrays) > _SMALL:
+            return []
+        given = [
+            random_array(v, max(v.shape)) if isinstance(v, np.ndarray) else v for v in loaded.values
+        ]
+        return [Comparison(launch, scheduled(launch, steps)[0], given)]
+
+    (name, *_) = (function.symbol for function in launch.functions)
+    return Task(name, launch, loaded.values, chip, compare).outcome(again=args.again)
+
+
+def _shown(
+    launch: ProgramLaunch,
+    words: str,
+    data: dict[str, Any],
+    target: str,
+    args: argparse.Namespace,
+) -> int:
+    """Print or write a program, and what was done to it."""
     text = print_module(launch.module)
     if args.out:
         write_whole(args.out, text)
     elif findings.is_text(args):
         sys.stdout.write(text)
     if not findings.is_text(args):
-        done = [str(each) for each in changes]
-        data: dict[str, Any] = {
-            "passes": args.passes,
-            "changes": done,
-            "blocks": launch.blocks,
-            "program": text,
-        }
-        findings.data(args, target=str(target), **data)
+        findings.data(args, target=target, **data, program=text)
     elif args.explain:
-        lines: list[Piece] = [("", f"{each}\n") for each in changes]
+        lines: list[Piece] = [("", words)]
         console.write(lines, sys.stdout if args.out else sys.stderr)
     return 0
 
@@ -122,6 +189,6 @@ def _passed(
         if name in PASSES:
             launch = ProgramLaunch(PASSES[name][1](launch.module, profile), launch.blocks)
         else:
-            launch, done = schedule.scheduled(launch, [schedule.step(name)])
+            launch, done = scheduled(launch, [schedule.step(name)])
             changes += [change for each in done for change in each]
     return launch, changes

@@ -22,6 +22,7 @@ from pto.run.launch.progress import Progress, ProgressBar
 from pto.target.profile import device as find_device
 
 if TYPE_CHECKING:
+    from pto.lang.kernel import Kernel
     from pto.lang.tracing import Specialised
 
 CPP = (".cpp", ".cc", ".cxx", ".cce")  # endings of C++ files
@@ -136,6 +137,17 @@ def traced(
     file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
 ) -> tuple[Specialised, list[Any]]:
     """The program of a Python kernel, and its arguments; `whole`: all of them must be known."""
+    kernel, values = kernel_call(file, args, profile, whole=whole)
+    with users_code():
+        made, _, given = kernel.specialise(values, getattr(args, "blocks", None) or 1)
+    args.entry = None  # the module contains only this kernel
+    return made, given
+
+
+def kernel_call(
+    file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
+) -> tuple[Kernel[...], list[Any]]:
+    """A Python kernel and a value for each parameter: of `--arg`, else of its docstring."""
     from pto.lang.example import example_of
 
     kernel = find_kernel(file, getattr(args, "entry", None))
@@ -149,10 +161,9 @@ def traced(
     with users_code():
         example = None if given else example_of(kernel)
         if example is None:
-            values = kernel_values(kernel, given if whole else completed(kernel, given), args.seed)
-        else:
-            values, blocks = example.values, getattr(args, "blocks", 1)
-            args.blocks = example.blocks if blocks == 1 else blocks
-        made, _, given = kernel.specialise(values, getattr(args, "blocks", None) or 1)
-    args.entry = None  # the module contains only this kernel
-    return made, given
+            return kernel, kernel_values(
+                kernel, given if whole else completed(kernel, given), args.seed
+            )
+        blocks = getattr(args, "blocks", 1)
+        args.blocks = example.blocks if blocks in (None, 1) else blocks
+        return kernel, example.values

@@ -15,6 +15,7 @@ from pto.run.machine.world import World
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Exported
     from pto.lang.kernel import Kernel
+    from pto.lang.optimize import OptimizedKernel
     from pto.observe import Verdict
     from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
@@ -68,6 +69,12 @@ class Bound(Generic[P]):
     ) -> Timing:
         """How long a launch takes on a chip."""
         return self.kernel.time(*args, blocks=self.blocks, device=device, data=data, **named)
+
+    def optimize(
+        self, *args: object, device: str | None = None, again: bool = False, **named: object
+    ) -> OptimizedKernel[P]:
+        """The kernel made fast on a chip for this grid, as `Kernel.optimize`."""
+        return self.kernel.optimize(*args, blocks=self.blocks, device=device, again=again, **named)
 
     def prove(self, *args: object, assume: Sequence[str] = (), **named: object) -> Proofs:
         """Which properties hold for this grid."""

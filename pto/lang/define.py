@@ -17,7 +17,12 @@ P = ParamSpec("P")
 def kernel(function: Callable[P, object], /) -> Kernel[P]: ...
 @overload
 def kernel(
-    *, profile: str = ..., name: str | None = ..., kind: str | None = ..., debug: bool = ...
+    *,
+    profile: str = ...,
+    name: str | None = ...,
+    kind: str | None = ...,
+    debug: bool = ...,
+    optimize: bool = ...,
 ) -> Callable[[Callable[P, object]], Kernel[P]]: ...
 def kernel(
     function: Callable[P, object] | None = None,
@@ -27,17 +32,19 @@ def kernel(
     name: str | None = None,
     kind: str | None = None,
     debug: bool = True,
+    optimize: bool = False,
 ) -> Kernel[P] | Callable[[Callable[P, object]], Kernel[P]]:
     """`@pto.kernel(profile="a5")`: make a kernel of a function.
 
     `kind` is the side of a core that runs it, `cube` or `vector`; by default both run their parts.
     `debug=False` (or PTO_DEBUG=0) removes pto.assert_ and pto.print from the program.
+    `optimize=True` times and exports the fastest schedule, as `kernel.optimize` finds it.
     """
     if kind not in (None, "cube", "vector"):
         raise mistake("PTO-U215", f"a kernel is cube or vector, not {kind!r}")
     if function is not None:
-        return Kernel(function, profile, name, kind=kind, debug=debug)
-    return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug)
+        return Kernel(function, profile, name, kind=kind, debug=debug, optimized=optimize)
+    return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug, optimized=optimize)
 
 
 def pair(

@@ -51,6 +51,7 @@ from pto.verify import verify
 
 if TYPE_CHECKING:
     from pto.cxx.export.folder import Exported
+    from pto.lang.optimize import OptimizedKernel
     from pto.observe import Verdict
     from pto.observe.memory.coverage import Writes
     from pto.observe.proofs import Proofs
@@ -76,6 +77,7 @@ class Kernel(Generic[P]):
         kind: str | None = None,
         peer: Callable[P, object] | None = None,
         debug: bool = True,
+        optimized: bool = False,
     ) -> None:
         self._profile = find_profile(profile)
         require_function(function)
@@ -85,6 +87,7 @@ class Kernel(Generic[P]):
         self.kind = kind
         self.peer = peer  # the function of the other side of the core
         self.debug = debug  # pto.assert_ and pto.print are in the program
+        self.optimized = optimized  # its times and exports are of the fastest schedule
         self.name = name or function.__name__
         self.__doc__ = function.__doc__
         self.__name__ = self.name
@@ -114,7 +117,13 @@ class Kernel(Generic[P]):
         if profile == self.profile:
             return self
         return Kernel(
-            self.function, profile, self.name, kind=self.kind, peer=self.peer, debug=self.debug
+            self.function,
+            profile,
+            self.name,
+            kind=self.kind,
+            peer=self.peer,
+            debug=self.debug,
+            optimized=self.optimized,
         )
 
     # ---- running
@@ -280,6 +289,11 @@ class Kernel(Generic[P]):
         """
         from pto.observe import timing  # only here: a plain run needs no observer
 
+        if self.optimized:
+            from pto.lang.optimize import optimize  # only here: a plain run needs no search
+
+            fast = optimize(self, args, named, blocks=blocks, device=device, again=False)
+            return fast.time(*args, data=data, **named)
         wanted = self.profile if device is None else find_device(device).profile
         if wanted != self.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
@@ -287,6 +301,24 @@ class Kernel(Generic[P]):
         return timing.time(
             made.module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
         )
+
+    @placed
+    def optimize(
+        self,
+        *args: object,
+        blocks: Blocks | None = None,
+        device: str | None = None,
+        again: bool = False,
+        **named: object,
+    ) -> OptimizedKernel[P]:
+        """The kernel made fast on a chip, for arguments of these shapes; every bit stays.
+
+        A shape may replace an array. Without `blocks` the grid follows from the stores. The result
+        is a kernel with its own grid and a `report`; a cached one is used unless `again` is set.
+        """
+        from pto.lang.optimize import optimize  # only here: a plain run needs no search
+
+        return optimize(self, args, named, blocks=blocks, device=device, again=again)
 
     # ---- looking
 
@@ -345,6 +377,11 @@ class Kernel(Generic[P]):
         `world` an argument is the list of the arguments of one rank."""
         from pto.cxx.export.folder import export  # only here: a plain run writes no C++
 
+        if self.optimized and world is None:
+            from pto.lang.optimize import optimize  # only here: a plain run needs no search
+
+            fast = optimize(self, args, named, blocks=blocks, device=device, again=False)
+            return fast.export(*args, out=out, **named)
         kernel = self if device is None else self.on(find_device(device).profile)
         lists = [args] if world is None else [cast("Sequence[object]", own) for own in args]
         calls = [kernel.specialise(kernel.values(own, named), blocks) for own in lists]
@@ -416,10 +453,16 @@ class Kernel(Generic[P]):
                 given.append(array.array)
             elif param.kind == "scalar":
                 given.append(value)
-        named, sizes = sizes_of(self.name, parameters, shapes)
+        named, sizes = self._sizes(shapes)
         made = self._find(values, named)
         self._last = made
         return made, arrays, [*given, *made.numbers(self.name, sizes, blocks)]
+
+    def _sizes(
+        self, shapes: list[tuple[tuple[int, ...], DType]]
+    ) -> tuple[list[Shape], dict[str, int]]:
+        """Shapes with the names of sizes, and the values of these names."""
+        return sizes_of(self.name, self.parameters, shapes)
 
     def _find(self, values: list[object], shapes: list[Shape]) -> Specialised:
         debug = self.debug and wants_debugging()

@@ -12,16 +12,14 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache as once
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from pto import __version__
 from pto.cluster.kernel_message import ProgramText
 from pto.core import disk_cache as cache
+from pto.core.edition import edition
 from pto.core.errors import PtoError, fail
 from pto.core.processors import usable
 from pto.ir.graph import Module
@@ -123,13 +121,6 @@ def _kept(name: str, configs: list[Config]) -> list[Trial] | None:
     return [Trial(c, *found) for c, found in zip(configs, json.loads(raw), strict=True)]
 
 
-@once
-def _edition() -> str:
-    """A cache key for the version of this package; it changes with every changed file."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
-    return f"{__version__} {[(f.stat().st_mtime_ns, f.stat().st_size) for f in files]}"
-
-
 def _kind(value: object) -> object:
     """Shape and type of an array; any other value as it is."""
     return (value.shape, value.dtype) if isinstance(value, np.ndarray) else value
@@ -161,7 +152,7 @@ class _Job:
 
     def name(self, configs: list[Config]) -> str:
         """The cache key of the result, from programs, sizes and settings."""
-        parts = [_edition(), f"{self.device} {self.rtol}"]
+        parts = [edition(), f"{self.device} {self.rtol}"]
         for config in configs:
             try:
                 ran, timed, given = self._programs(config)

@@ -23,8 +23,15 @@ _NOTHING = 1e-3  # cycles
 _TRIED, _SHOWN = 8, 3  # the longest waits, and the most costly of them
 
 
-def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ...] = ()) -> Timing:
-    """The time of a launch on a chip."""
+def time_launch(
+    launch: Described,
+    bench: Bench,
+    name: str,
+    notes: tuple[str, ...] = (),
+    *,
+    advice: bool = True,
+) -> Timing:
+    """The time of a launch on a chip; with `advice` the longest waits too."""
     blocks = blocks_of(launch, bench)
     sorts = blocks.sorts()
     simulated = _simulated(sorts, blocks, bench)
@@ -38,6 +45,8 @@ def time_launch(launch: Described, bench: Bench, name: str, notes: tuple[str, ..
             " are timed like the last of these",
         )
     found = _timing(launch, bench, name, slowest, blocks, notes)
+    if advice:
+        found.waits = waits_of(slowest, bench)
     for sort, each in zip(simulated, timed, strict=True):
         drawn = found if each is slowest else _core_of(found, each)
         found.groups.append(Cores(sort.cores, drawn))
@@ -121,7 +130,7 @@ def _timing(
         hbm_share=hbm_share,
         l2_share=l2_share,
         guessed=result.guessed_share(timed.prices, times),
-        waits=waits_of(timed, bench),
+        waits=[],
         roofline=None,
         notes=notes,
         stream=stream,

@@ -1,0 +1,141 @@
+"""Checks of an optimised program before it is used: legal, ordered, and equal in every bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pto.ir.graph import Module
+from pto.observe.proofs import prove
+from pto.observe.sanitize import sanitize
+from pto.plan.calls import entry_functions
+from pto.run.launch.host import launch
+from pto.target.facts import Profile
+from pto.transform.schedule import ProgramLaunch
+from pto.verify import verify
+
+_ENGINES = ("reference", "jit")
+_ORDER = ("order", "deadlock")
+_SECONDS = 20.0  # of a run
+
+Bits = list[bytes]
+
+
+class RejectedError(Exception):
+    """An optimised program that fails a check; its text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A launch as it is written and as it is optimised, on arguments on which both are run."""
+
+    before: ProgramLaunch
+    after: ProgramLaunch
+    args: Sequence[Any]
+
+
+def accepted(
+    before: ProgramLaunch,
+    after: ProgramLaunch,
+    profile: Profile,
+    comparisons: Sequence[Comparison],
+) -> tuple[str, ...]:
+    """What was checked, one sentence each; raises RejectedError if a check fails."""
+    errors = [d for d in verify(after.module, profile) if d.severity == "error"]
+    if errors:
+        raise RejectedError(errors[0].message)
+    proved = _require_order(before.module, after.module, profile)
+    checked = ["legal, and fits the buffers", proved]
+    for each in comparisons:
+        _require_equal(each, profile)
+    if comparisons:
+        _require_clean(comparisons[-1], profile)
+        shapes = "; ".join(_shapes(each) for each in comparisons)
+        checked.append(f"equal bits on both engines, and clean under the sanitizer: {shapes}")
+    else:
+        checked.append("bits not compared: no small launch of this program is known")
+    return tuple(checked)
+
+
+def _shapes(comparison: Comparison) -> str:
+    arrays = (a for a in comparison.args if isinstance(a, np.ndarray))
+    return ", ".join("x".join(map(str, a.shape)) for a in arrays)
+
+
+def _require_order(before: Module, after: Module, profile: Profile) -> str:
+    """Raise unless order and deadlock are proved for all sizes, or were not before either."""
+    proofs = _verdicts(after, profile)
+    lost = [q for q in _ORDER if proofs[q] != "proved"]
+    if not lost:
+        return "order and absence of deadlock proved for all sizes"
+    known = _verdicts(before, profile)
+    worse = [q for q in lost if known[q] == "proved"]
+    if worse:
+        raise RejectedError(f"{worse[0]} of the optimised program is {proofs[worse[0]]}")
+    return f"{lost[0]} is {proofs[lost[0]]}, as for the program as it is written"
+
+
+def _verdicts(module: Module, profile: Profile) -> dict[str, str]:
+    answers = prove(module, entry_functions(module, None), profile=profile.name)
+    return {answer.question: answer.verdict for _, answer in answers}
+
+
+def _require_equal(comparison: Comparison, profile: Profile) -> None:
+    before, after, args = comparison.before, comparison.after, comparison.args
+    wanted = bits(before, args, _ENGINES[0], profile)
+    for engine in _ENGINES:
+        if bits(after, args, engine, profile) != wanted:
+            shapes = _shapes(comparison)
+            raise RejectedError(f"other bits than the program as written: {engine}, {shapes}")
+
+
+def _require_clean(comparison: Comparison, profile: Profile) -> None:
+    """Raise if the sanitizer finds what it does not find in the program as it is written."""
+    found = _codes(comparison.after, comparison.args, profile)
+    if found:
+        known = _codes(comparison.before, comparison.args, profile)
+        found = [code for code in found if code not in known]
+    if found:
+        raise RejectedError(f"the sanitizer finds {found[0]} in the optimised program")
+
+
+def bits(program: ProgramLaunch, args: Sequence[Any], engine: str, profile: Profile) -> Bits:
+    """The bytes of all arrays after a run on copies."""
+    copies = _copies(args)
+    launch(
+        program.module,
+        args=copies,
+        blocks=program.blocks,
+        engine=engine,
+        profile=profile.name,
+        coverage=False,
+        timeout=_SECONDS,
+    )
+    return [each.tobytes() for each in copies if isinstance(each, np.ndarray)]
+
+
+def _codes(program: ProgramLaunch, args: Sequence[Any], profile: Profile) -> list[str]:
+    verdict = sanitize(
+        program.module,
+        args=_copies(args),
+        blocks=program.blocks,
+        profile=profile.name,
+        timeout=_SECONDS,
+        fixes=False,
+    )
+    return [each.code for each in verdict.findings]
+
+
+def _copies(args: Sequence[Any]) -> list[Any]:
+    return [each.copy() if isinstance(each, np.ndarray) else each for each in args]
+
+
+def random_array(array: np.ndarray[Any, np.dtype[Any]], extent: int) -> np.ndarray[Any, Any]:
+    """An array like this one with random elements, and extents of at most `extent`."""
+    shape, random = tuple(min(n, extent) for n in array.shape), np.random.default_rng(extent)
+    if array.dtype.kind in "iub":
+        return random.integers(0, 3, shape).astype(array.dtype)
+    return random.standard_normal(shape).astype(array.dtype)
