@@ -17,6 +17,7 @@ from pto.ir.copied import copied
 from pto.ir.graph import Module, Operation, Value
 from pto.ir.liveness import Lifetime, Timeline, aliases, handed_on, timeline
 from pto.isa.meaning.cube.factors import SCALE_SHIFT
+from pto.isa.rules.cube import TABLE_UNIT
 from pto.plan.buffers import (
     BufferUse,
     FunctionPlan,
@@ -39,6 +40,8 @@ from pto.transform.addresses import write_addresses
 # PTOAS PTOPlanMemory.cpp, alignment; a profile may ask for more, never for less.
 BLOCK, FRACTAL = 32, 512
 _FRACTALS = (Space.L0A, Space.L0B, Space.L0C)
+# Tables that the units address in larger steps: pto-isa TMov.hpp (TMovToBt, SetFPC).
+_TABLES = {Space.BIAS: 64, Space.FIXPIPE: TABLE_UNIT}
 
 
 def plan_memory(program: Module | Operation | Sequence[Operation], profile: Profile) -> Placement:
@@ -91,7 +94,8 @@ def addressed(module: Module, profile: Profile) -> Module:
 
 def alignment(space: Space, profile: Profile) -> int:
     """The alignment of a planned buffer in bytes."""
-    return max(FRACTAL if space in _FRACTALS else BLOCK, profile.alignment.base)
+    own = FRACTAL if space in _FRACTALS else _TABLES.get(space, BLOCK)
+    return max(own, profile.alignment.base)
 
 
 def _plan(

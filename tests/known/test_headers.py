@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from pto.cli.main import main
 from pto.core.errors import Diagnostic
 from pto.ir.text.parser import parse
 from pto.verify.program import judge
-from tests.known import headers_windows
+from tests.known import headers_convert, headers_cube, headers_windows
 from tests.known.headers import Fact, program
 
-GROUPS = (headers_windows,)
+GROUPS = (headers_windows, headers_cube, headers_convert)
 FACTS = [fact for group in GROUPS for fact in group.FACTS]
 RULED = [(fact, profile) for fact in FACTS if fact.code for profile in fact.profiles.split()]
 RIGHT = [(fact, profile) for fact in FACTS if fact.right for profile in fact.profiles.split()]
@@ -28,6 +32,14 @@ def named(cases: list[tuple[Fact, str]]) -> list[str]:
 def test_a_call_that_a_header_refuses_or_changes_is_found(fact: Fact, profile: str):
     seen = {(d.code, d.severity) for d in found(fact.wrong, profile)}
     assert (fact.code, fact.severity) in seen, seen
+
+
+@pytest.mark.parametrize(("fact", "profile"), RULED, ids=named(RULED))
+def test_a_run_reports_it_too(fact: Fact, profile: str, tmp_path: Path, capsys: Any):
+    path = tmp_path / "call.pto"
+    path.write_text(program(fact.wrong))
+    main(["run", str(path), "--profile", profile])
+    assert f"{fact.severity}[{fact.code}]" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(("fact", "profile"), RIGHT, ids=named(RIGHT))

@@ -218,7 +218,8 @@ def test_a_declared_tile_that_nobody_fills_is_planned():
         ("mat, 16x16xf16", Space.L1, 512),
         ("left, 16x16xf16, blayout=col_major, slayout=row_major", Space.L0A, 512),
         ("right, 16x16xf16, slayout=col_major", Space.L0B, 512),
-        ("bias, 1x8xf32", Space.BIAS, 32),
+        ("bias, 1x8xf32", Space.BIAS, 64),
+        ("scaling, 1x8xui64", Space.FIXPIPE, 128),
     ],
 )
 def test_tiles_begin_at_blocks_or_fractals(tile: str, space: Space, step: int):

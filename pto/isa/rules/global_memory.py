@@ -179,6 +179,19 @@ def atomic_store(case: Case) -> str | None:
     return f"atomicType is {word} on {case.profile}"
 
 
+_ADDED = "f16 f32 bf16 i8 i16 i32"
+
+
+@rule(LIBRARY, f"expects atomicType to be atomic_add, of {_ADDED}", severity="warning")
+def added_types(case: Case) -> str | None:
+    """SetAtomicAdd of both headers asserts the types; their other kinds of stores do not exist."""
+    word, elem = case.word("atomicType"), case.elem("dst")
+    if word in (None, "atomic_none") or elem is None or elem.dtype is None:
+        return None
+    fits = word == "atomic_add" and elem.dtype.name in _ADDED.split()
+    return None if fits else f"atomicType is {word}, dst is {elem.name}"
+
+
 @rule_of(
     "PTO-T025", "expects {name} to be a partition view or a memref", id="part", severity="warning"
 )

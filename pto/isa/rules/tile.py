@@ -184,6 +184,22 @@ def _bytes(case: Case, value: ValueLike, type: TileType, *, placed: bool = True)
     return root, first, first + count
 
 
+def place_of(case: Case, name: str) -> tuple[str, int] | None:
+    """The name of the allocation that an operand lies in, empty where its address is a constant,
+    and the operand's first byte; None where neither is known."""
+    value, type = case.op.operand(name), case.tile(name)
+    if value is None or type is None:
+        return None
+    case.asked_makers = True
+    root, start, end = _bytes(case, value, type)
+    while value.maker is not None and value.maker.name in _VIEWS:
+        value = value.maker.operands[0]
+    is_own = value.maker is not None and bool(value.maker.row.traits.allocates)
+    if not is_own or start == end:
+        return None
+    return ("" if root is None else value.name), start
+
+
 def same_form(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int]) -> bool:
     """True for an overlap in which source and destination elements coincide."""
     return offset == 0 and src.shape == dst.shape and src.itemsize == dst.itemsize
@@ -288,14 +304,18 @@ def apart(*names: str, same: bool = False) -> Rule:
 
 
 @rule_of("PTO-T041", "expects {src} and {dst} to have element types that go together")
-def dtype_pairs(case: Case, src: str, dst: str, pairs: Pairs) -> str | None:
-    """The types that src may be converted to; a profile without an entry allows all."""
+def dtype_pairs(
+    case: Case, src: str, dst: str, pairs: Pairs, *, signed: bool = False
+) -> str | None:
+    """The types that src may be converted to; a profile without an entry allows all. With `signed`
+    an integer without a sign is a signed one, as the conversion takes it."""
     table = pairs.get(case.profile.name)
     a, b = case.elem(src), case.elem(dst)
     if table is None or a is None or b is None:
         return None
-    reached = {word for name in a.names for word in table.get(name, "").split()}
-    if reached & set(b.names):
+    names = [e.names[:1] if signed else e.names for e in (a, b)]
+    reached = {word for name in names[0] for word in table.get(name, "").split()}
+    if reached & set(names[1]):
         return None
     partners = " ".join(sorted(reached)) or "nothing"
     return f"{src} is {a.name}, {dst} is {b.name}; with {a.name} goes {partners}"

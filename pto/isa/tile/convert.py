@@ -147,7 +147,7 @@ CONVERT.row(
     " void TCVT_IMPL(D& dst, S& src, M&, RoundMode mode, SaturationMode saturate, bool set)"
     " { TCVT_IMPL(dst, src, mode, saturate, set); }",
     rules=(
-        dtype_pairs("src", "dst", CONVERSIONS),
+        dtype_pairs("src", "dst", CONVERSIONS, signed=True),
         _same_shape.compiled.on(NPU),  # headers take dst's valid region, whatever the tiles' shapes
         scratch_holds("the uncut values", _scratch_bytes).on("a2a3"),
         scratch_when(" to cut values", lambda case: bool(_most_bytes(case))).on("a2a3"),

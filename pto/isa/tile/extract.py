@@ -6,6 +6,7 @@ from pto.core.tile import TileType
 from pto.isa.meaning.tile import extract
 from pto.isa.row.instr import Attr, PipeBy, read, reads, update, write
 from pto.isa.row.traits import RegionRule, Traits
+from pto.isa.rules.cube import table_at, unchanged_for_both
 from pto.isa.rules.paths import (
     ACC_TO_VEC,
     CUBE_A2A3,
@@ -60,6 +61,8 @@ WINDOW = tile_family(
         mode_agrees,
         pairs_kept,
         pairs_turned,
+        table_at("fp").on(NPU),
+        unchanged_for_both.out_of("acc").on("a5"),
     ),
     cost="move",
     traits=Traits(region=RegionRule.WINDOW),
@@ -81,6 +84,7 @@ SCALED_WINDOW = tile_family(
         acc_types("", SCALED_A5).on("a5"),
         acc_to_vec,
         quant_forms,
+        table_at("fp").on(NPU),
     ),
     cost="move",
     traits=Traits(region=RegionRule.WINDOW),

@@ -9,6 +9,13 @@ from pto.core.tile import TileType
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row.instr import Attr, Operand, read, write
 from pto.isa.row.traits import RegionRule, Traits, operators
+from pto.isa.rules.cube import (
+    added_in_place,
+    row_without_boxes,
+    rows_in_boxes,
+    scales_found,
+    whole_pairs_of_groups,
+)
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -139,7 +146,12 @@ def _plain(lhs: str, rhs: str) -> tuple[Rule, ...]:
 
 def _adds(name: str) -> tuple[Rule, ...]:
     """The accumulator that is added to."""
-    return in_role(name, "acc").on(NPU), same_dtype(name, "dst"), same_valid(name, "dst")
+    return (
+        in_role(name, "acc").on(NPU),
+        same_dtype(name, "dst"),
+        same_valid(name, "dst"),
+        added_in_place(name).on(NPU),
+    )
 
 
 _BIAS = (
@@ -156,6 +168,9 @@ _MX = (
     in_role("b_scale", "scaling", "scale_right"),
     _scale_shape("a_scale", "a", 1),
     _scale_shape("b_scale", "b", 0),
+    scales_found("a_scale", "a").on("a5"),
+    scales_found("b_scale", "b").on("a5"),
+    whole_pairs_of_groups.on("a5"),
 )
 
 _PYTHON = operators("tmatmul @")
@@ -194,6 +209,13 @@ _MX_FORMS = (
 )
 
 
+def _rows(lhs: str, gemv: bool) -> tuple[Rule, ...]:
+    """The rows of the left tile: one for a vector, boxes of them for a matrix."""
+    if gemv:
+        return _one_row(lhs), row_without_boxes(lhs).on(NPU)
+    return (rows_in_boxes(lhs).on(NPU),)
+
+
 def _tiles(names: str) -> tuple[Operand, ...]:
     return (*(read(name) for name in names.split()), write("dst"))
 
@@ -211,7 +233,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             a2a3="i8 f16 bf16 f32",
             a5="i8 f8e4m3 f8e5m2 hifloat8 f16 bf16 f32",
             subject=_lhs,
-            rules=(*_plain(_lhs, _rhs), *_extra, *(_one_row(_lhs),) * _gemv),
+            rules=(*_plain(_lhs, _rhs), *_extra, *_rows(_lhs, _gemv)),
             notes=_LAYOUT_NOTES,
             cite=f"pto-isa docs/isa/{_name.upper()}{_suffix.upper().replace('.', '_')}.md",
         )
@@ -226,7 +248,7 @@ for _family, _name in ((MATMUL, "tmatmul"), (GEMV, "tgemv")):
             types="i8 f8e4m3 f8e5m2 float4_e1m2x2 float4_e2m1x2",
             subject="a",
             needs="mx",
-            rules=(*_MX, *_extra, *(_one_row("a"),) * _gemv),
+            rules=(*_MX, *_extra, *_rows("a", _gemv)),
             notes=_MX_NOTES,
             cite=f"pto-isa docs/isa/{_name.upper()}_MX.md",
         )

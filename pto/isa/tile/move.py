@@ -8,7 +8,9 @@ from pto.core.tile import TileType
 from pto.isa.meaning.tile import move
 from pto.isa.row.instr import INS_OUTS, Attr, PipeBy, Result, read, write
 from pto.isa.row.traits import Fills, RegionRule, Traits
+from pto.isa.rules.cube import pairs_of_groups, table_at, table_row, unchanged_for_both
 from pto.isa.rules.global_memory import (
+    added_types,
     atomic_store,
     boxes_of_two_axes,
     enough,
@@ -45,6 +47,7 @@ from pto.isa.rules.paths import (
     same_size,
 )
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     dims,
     dtype_in,
@@ -53,7 +56,14 @@ from pto.isa.rules.rule import (
     rule,
     same_shape,
 )
-from pto.isa.rules.tile import NPU, apart, out_of_place, row_by_row, tile_family
+from pto.isa.rules.tile import (
+    NPU,
+    apart,
+    library_types,
+    out_of_place,
+    row_by_row,
+    tile_family,
+)
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -131,6 +141,7 @@ TLOAD = LOAD.row(
         gm_layout("dst", "src"),
         runs_follow("dst", "src").on(NPU),
         boxes_of_two_axes("dst", "src").on(NPU),
+        pairs_of_groups.into("mat").on("a5"),
         enough("dst", "src"),
         _pad_64.on("a5"),
     ),
@@ -199,6 +210,8 @@ _STORE_RULES = (
     runs_follow("src", "dst").on(NPU),
     acc_options,
     atomic_store,
+    added_types.on(NPU),
+    table_at("fp").on(NPU),
 )
 
 
@@ -207,6 +220,19 @@ def _acc_columns(src: TileType) -> str | None:
     """The fixpipe counts columns in 12 bits: pto-isa TStore.hpp."""
     wide = [n for n in (src.cols, src.valid[1]) if n is not None and not 1 <= n <= 4095]
     return f"src has {wide[0]}" if wide else None
+
+
+@rule(LIBRARY, "expects a scale where i32 is stored as floats or floats as i32", severity="warning")
+def _as_values(case: Case, src: TileType) -> str | None:
+    """TSTORE passes NoQuant for these pairs: the words of the accumulator are stored as they are,
+    four bytes each."""
+    stored, scaled = case.elem("dst"), case.op.group("fp") or case.op.group("preQuantScalar")
+    if stored is None or scaled or (src.dtype.name, stored.names[0]) not in _UNCONVERTED:
+        return None
+    return f"src is {src.dtype.name}, dst is {stored.name}"
+
+
+_UNCONVERTED = {("i32", "f32"), ("i32", "f16"), ("i32", "bf16"), ("f32", "i32")}
 
 
 _STORED_A2A3 = "f32:i8,u8 i32:i8,u8,f16"
@@ -236,6 +262,7 @@ STORE.row(
         in_role("fp", "scaling").on(NPU),
         acc_types(_ACC_STORE, _STORED_A2A3).on("a2a3"),
         acc_types(_ACC_STORE, STORED_A5).on("a5"),
+        _as_values.out_of("acc").on(NPU),
         _acc_columns.out_of("acc").on(NPU),
     ),
     notes=(
@@ -347,6 +374,10 @@ TMOV = MOVE.row(
         regrouped.on("cpu a5"),
         apart("src", "fp", "dst", same=True).only_if(_fp_is_tile).on("a5"),
         _bias_row.into("bias").on(NPU),
+        table_row.into("scaling").out_of("mat").on(NPU),
+        table_at("fp").on(NPU),
+        library_types("dst", "u64 i64").into("scaling").on("a5"),
+        unchanged_for_both.out_of("acc").on("a5"),
         FRACTAL_512.on("a2a3"),
         keeps_layout.on("a2a3"),
     ),
@@ -377,6 +408,7 @@ MOVE.row(
         acc_types("", SCALED_A2A3).on("a2a3"),
         acc_types("", STORED_A5).on("a5"),
         FRACTAL_512.on("a2a3"),
+        table_at("fp").on(NPU),
     ),
     notes="pipe: event.hpp says FIX, the td MTE1, the IR manual V",
     cite="pto-isa docs/isa/TMOV_FP.md",
