@@ -34,14 +34,9 @@ def _generated(name: str) -> _Any:
     elements = _import_module("pto.lang.values.elements")
     if name in dir(elements):
         return getattr(elements, name)
-    from pto.core.errors import nearest
-
-    advice = nearest(name, __dir__())
-    if name in dir(_instructions()):
-        advice = f"write `from pto import isa` and `isa.{name}`: instructions are in pto.isa"
-    told = f"module 'pto' has no attribute {name!r}"
-    told += f"; {advice}" if advice else ""
-    raise AttributeError(told, name=name, obj=_sys.modules[__name__])
+    help = _import_module("pto.lang.call.misused").advice(name)
+    message = f"module 'pto' has no attribute {name!r}" + (f"; {help}" if help else "")
+    raise AttributeError(message, name=name, obj=_sys.modules[__name__])
 
 
 def _instructions() -> _ModuleType:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pto.cli import console, cpp, findings, options, program
 from pto.core import render
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import Diagnostic, Loc, PtoError, fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, read_source
 from pto.run.launch.engine import cluster_target
@@ -198,6 +198,9 @@ def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
         if args.profile or args.device:
             raise
         return "", list(error.diagnostics), ""  # the program declares an unknown target
+    if not any(module.functions()):
+        message = "the program has no function"
+        found = [*found, Diagnostic("PTO-U030", message, Loc(name, 1), "warning")]
     if args.deep and not any(d.severity == "error" for d in found):
         more, said = _deep(name, module, args)
         found = [*found, *more]

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from pto.core.errors import fail
+
 FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (the file is executed)"
 FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
 SCHEDULE = "let effects happen in program order (default), early, late or random:SEED"
@@ -17,7 +19,14 @@ _PYTHON_ARG = "give a Python kernel an array (x=zeros:100x128), a number or a co
 
 def grid(text: str) -> int | tuple[int, ...]:
     """`24` blocks, or `4,8` blocks along two axes."""
-    sizes = tuple(map(int, text.split(",")))
+    try:
+        sizes = tuple(map(int, text.split(",")))
+    except ValueError:
+        raise fail(
+            "PTO-U039",
+            f"a grid is a number of blocks, or numbers with commas, not `{text}`",
+            help="--blocks 24, --blocks 4,8 or --blocks 4,8,2",
+        ) from None
     return sizes[0] if len(sizes) == 1 else sizes
 
 

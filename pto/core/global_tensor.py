@@ -152,18 +152,26 @@ class GlobalTensor:
 
     def _outside(self, axis: int, first: int, count: int, limit: int) -> PtoError:
         """The error for a partition outside the tensor; `axis` counts the program's dimensions."""
-        narrow = (
-            "a tile whose valid region is larger than what is left here: set_validshape narrows it;"
-            " in Python pto.zeros_like(t) has the region of t"
-        )
-        behind = f"the part of this block or iteration begins behind the last element, {limit - 1}"
+        if first < 0:
+            help = (
+                f"the window begins {-first} before the first element: an index cannot be negative,"
+                " so branch on it, or clamp it"
+            )
+        elif first >= limit:
+            help = (
+                f"the window begins behind the last element, {limit - 1}: launch fewer blocks, end"
+                " the loop before, or check an index that is read from an array"
+            )
+        else:
+            help = (
+                f"{limit - first} are left from {first} on, and the tile has {count}:"
+                " set_validshape narrows it; in Python pto.zeros_like(t) has the region of t"
+            )
         return fail(
             "PTO-M006",
             f"partition of {count} from {first} in dimension {axis} does not fit "
             f"its size {limit} ({self})",
-            help=f"{behind}: launch fewer blocks, or end the loop before"
-            if first >= limit
-            else narrow,
+            help=help,
         )
 
     @property

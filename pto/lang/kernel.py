@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast, overload
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from pto.lang.parameter import (
     shaped,
     unhashable,
 )
+from pto.lang.pickled import reduced
 from pto.lang.tracing import Shape, Specialised, TracedFunction, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
 from pto.run.launch.arrays import Borrowed
@@ -95,6 +96,15 @@ class Kernel(Generic[P]):
         self._cache: dict[Hashable, Specialised] = {}
         self._last: Specialised | None = None
         self._captured = Captured(function, peer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
+
+    def __copy__(self) -> Kernel[P]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Kernel[P]:
+        return self
 
     @cached_property
     def parameters(self) -> list[Parameter]:

@@ -146,9 +146,31 @@ def require_function(given: object) -> None:
     """Raise unless `given` is a plain Python function, not a generator or coroutine."""
     resumes = inspect.iscoroutinefunction(given) or inspect.isgeneratorfunction(given)
     if (inspect.isfunction(given) or inspect.ismethod(given)) and not resumes:
+        _require_no_method(given)
         return
+    if isinstance(given, staticmethod | classmethod):
+        kind = type(given).__name__
+        help = "write @staticmethod above @pto.kernel"
+        raise mistake(
+            "PTO-U223", f"a kernel is made of a plain function, not of a {kind}", help=help
+        )
     what = "one that yields or awaits" if resumes else f"{type(given).__name__} {given!r}"
     raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
+
+
+def _require_no_method(given: object) -> None:
+    """Raise for a function of a class body that takes the object."""
+    if not inspect.isfunction(given) or not given.__code__.co_argcount:
+        return
+    owner, _, name = given.__qualname__.rpartition(".")
+    first = given.__code__.co_varnames[0]
+    if first in ("self", "cls") and owner and not owner.endswith("<locals>"):
+        raise mistake(
+            "PTO-U223",
+            f"a kernel is a function, and {name} is a method: it takes {first}",
+            help=f"write @staticmethod above @pto.kernel and leave {first} out; or make a kernel of"
+            f" the method of one object: pto.kernel({owner.rpartition('.')[2].lower()}.{name})",
+        )
 
 
 # Parameters that are no options of a call, and what to write.

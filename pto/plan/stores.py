@@ -55,13 +55,21 @@ class Covered:
     def __str__(self) -> str:
         if not self.never:
             return f"all of {self.name} written"
-        part = 100 * self.never / self.elements
-        shown = f"{part:.0f}" if 1 <= part < 99.5 or part == 100 else f"{part:.2g}"
+        shown = percent(self.never, self.elements)
         at = ", ".join(map(str, self.hole or ()))
         return (
             f"{shown} % of {self.name} never written: {self.never:,} of {self.elements:,} elements,"
             f" the first is {self.name}[{at}]"
         )
+
+
+def percent(part: int, whole: int) -> str:
+    """`36`, `0.4` or `99.998`: as many digits as distinguish a part from nothing and from all."""
+    shown = f"{100 * part / whole:.0f}"
+    for digits in range(1, 9):
+        if 0 < part < whole and float(shown) in (0, 100):
+            shown = f"{100 * part / whole:.{digits}f}"
+    return shown
 
 
 class _Axis(NamedTuple):

@@ -31,6 +31,9 @@ _ROWS = {(row.name, row.edition): row for row in ROWS}
 
 def profile_name(name: str) -> str:
     """The profile a spelling means, capitals aside."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        help = f"the profiles are {', '.join(PROFILES)}"
+        raise fail("PTO-U020", f"a profile is a name, not {name!r}", help=help)
     lower = name.strip().lower()
     known = ALIASES.get(lower, lower)
     if known not in PROFILES:

@@ -372,3 +372,42 @@ def test_a_line_is_written_at_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stdout", Written())
     findings.line({"case": 1})
     assert Written.parts == ['{"case": 1}\n']
+
+
+@pytest.mark.parametrize("grid", ["2x2", "a", "1.5", "", "4,"])
+def test_a_grid_that_is_no_grid_is_a_finding(grid: str, capsys: Capture):
+    assert main(["run", str(ADD), *GIVEN, "--blocks", grid]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"error[PTO-U039]: a grid is a number of blocks, or numbers with commas, not `{grid}`"
+        in said
+    )
+    assert "usage:" not in said
+
+
+def test_a_program_without_functions_is_warned_of(capsys: Capture):
+    for text in ("", "module {}", "// nothing"):
+        Path("empty.pto").write_text(text)
+        assert main(["check", "empty.pto"]) == 0
+        assert "warning[PTO-U030]: the program has no function" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_array_says_why(folder: Path, capsys: Capture):
+    np.save("whole.npy", np.ones((16, 64), np.float32))
+    data = (folder / "whole.npy").read_bytes()
+    (folder / "cut.npy").write_bytes(data[:1000])
+    (folder / "other.npy").write_bytes(b"\x80\x04 text")
+    np.save("objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.savez("many.npz", np.ones(3))
+    reasons = {
+        "cut.npy": "the file is cut off or damaged",
+        "other.npy": "it is not a .npy file",
+        "objects.npy": "it holds objects of Python",
+        "many.npz": "an archive of several arrays",
+        "none.npy": "No such file or directory",
+    }
+    for name, reason in reasons.items():
+        assert main(["run", str(ADD), *GIVEN[1:], f"--arg=a={name}"]) == 2
+        said = capsys.readouterr().err
+        assert "PTO-U037" in said and name in said and reason in said
+        assert "pickle" not in said

@@ -174,3 +174,19 @@ def test_a_broadcast_stride_of_zero_reads_one_element_many_times():
     memory.write(0, np.array([3, 4], np.int32))
     tensor = GlobalTensor.of(memory, 0, dtypes.I32, (3, 2), (0, 1))
     assert tensor.read_matrix().tolist() == [[3, 4]] * 3
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "help"),
+    [
+        (-3, 2, "begins 3 before the first element: an index cannot be negative"),
+        (4, 1, "begins behind the last element, 3"),
+        (3, 2, "1 are left from 3 on, and the tile has 2"),
+    ],
+)
+def test_the_help_of_a_window_outside_names_its_side(offset: int, size: int, help: str):
+    tensor = GlobalTensor.from_array(np.zeros((4, 6), np.float32), dtypes.F32)
+    with pytest.raises(PtoError) as caught:
+        tensor.partition((offset, 0), (size, 6))
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-M006" and help in (found.help or "")

@@ -147,3 +147,10 @@ def test_segment_sizes_that_do_not_fit_are_refused() -> None:
     alloc = f'%t = "pto.alloc_tile"(%a) {{{sizes}}} : (index) -> {TILE}'
     text = f"func.func @k(%a: index) {{\n  {alloc}\n  return\n}}"
     assert ("PTO-P012", 2) in [f[:2] for f in findings(text)]
+
+
+@pytest.mark.parametrize(
+    "cut", ["    %c = arith.constant 1.0", "    %t = pto.alloc_tile :", "    pto.tadd ins("]
+)
+def test_a_file_that_is_cut_has_one_finding(cut: str) -> None:
+    assert len(findings("module {\n  func.func @k() {\n" + cut)) == 1

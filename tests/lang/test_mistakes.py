@@ -488,6 +488,38 @@ def test_a_kernel_is_made_of_a_function(given: Any):
     assert caught.value.code == "PTO-U223"
 
 
+def test_a_method_is_no_kernel_and_one_of_an_object_is():
+    class Net:
+        scale = 3.0
+
+        def scaled(self, x: F32, y: F32) -> None:
+            pto.store(y, pto.load(x, 16, 64) * self.scale)
+
+        @staticmethod
+        def same(x: F32, y: F32) -> None: ...
+
+    with pytest.raises(pto.PtoError) as caught:
+        pto.kernel(Net.scaled)
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-U223" and "scaled is a method: it takes self" in found.message
+    assert "pto.kernel(net.scaled)" in (found.help or "")
+    with pytest.raises(pto.PtoError, match="not of a staticmethod") as caught:
+        pto.kernel(vars(Net)["same"])
+    assert "@staticmethod above @pto.kernel" in (caught.value.diagnostics[0].help or "")
+    y = np.zeros((16, 64), np.float32)
+    pto.kernel(Net().scaled)(np.ones_like(y), y)
+    assert y.min() == 3
+
+
+def test_a_number_of_the_program_is_named_as_in_python():
+    def k(x: F32, n: pto.Scalar[pto.i32]) -> None:
+        total = n + 1
+        float(total)
+
+    with pytest.raises(pto.PtoError, match="`total` is known only when the kernel runs"):
+        pto.kernel(k).module(np.zeros((16, 64), np.float32), 3)
+
+
 @pto.kernel
 def _plain(x: F32, y: F32, n: pto.i32 = 0) -> None:  # type: ignore[assignment]
     t = pto.tile(16, 64, pto.f32)
@@ -501,6 +533,8 @@ def _plain(x: F32, y: F32, n: pto.i32 = 0) -> None:  # type: ignore[assignment]
         (lambda x: _plain[2.5](x, x), "PTO-U039"),
         (lambda x: _plain[None](x, x), "PTO-U039"),
         (lambda x: _plain[10**30](x, x), "PTO-U039"),
+        (lambda x: _plain[1, 2, 3, 4](x, x), "PTO-U039"),
+        (lambda x: _plain.sanitize(x, x, blocks=(1, 1, 1, 1)), "PTO-U039"),
         (lambda x: _plain.sanitize(x, x, blocks="2"), "PTO-U039"),
         (lambda x: pto.Device("a5").stream().launch(_plain[0], x, x), "PTO-U039"),
         (lambda x: _plain(x, x, "1"), "PTO-U033"),
@@ -508,6 +542,8 @@ def _plain(x: F32, y: F32, n: pto.i32 = 0) -> None:  # type: ignore[assignment]
         (lambda x: _plain(x, x, timeout="1"), "PTO-U094"),
         (lambda x: _plain.check("a9"), "PTO-U020"),
         (lambda x: pto.kernel(profile="a9")(wrong_order), "PTO-U020"),
+        (lambda x: pto.kernel(profile=None)(wrong_order), "PTO-U020"),  # type: ignore[arg-type]
+        (lambda x: _plain.on(5), "PTO-U020"),  # type: ignore[arg-type]
         (lambda x: _plain(x, x, engine="fast"), "PTO-U072"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,52 @@ def test_the_traceback_of_a_user_s_exception_has_few_frames_of_ours():
     assert [entry.name for entry in caught.traceback][-2:] == ["k", "inner"]
     assert isinstance(caught.value.__context__, KeyError)
     assert not caught.value.__suppress_context__
+
+
+def names_of_others() -> list[tuple[str, str]]:
+    """Names of Triton, NumPy and torch, with what a program here has in their place."""
+    types = [(f"float{n}", f"pto.f{n}") for n in (16, 32, 64)]
+    types += [(f"{u}int{n}", f"pto.{u or 'i'}{n}") for u in ("", "u") for n in (8, 16, 32, 64)]
+    types += [("fp16", "pto.f16"), ("bfloat16", "pto.bf16"), ("bool", "pto.u8")]
+    return [
+        *types,
+        ("constexpr", "rows: int = 16"),
+        ("jit", "@pto.kernel"),
+        ("Tensor", "pto.Global[pto.f32]"),
+        ("ndarray", "pto.Global[pto.f32]"),
+        ("num_programs", "pto.block_num(0)"),
+        ("mul", "a * b"),
+        ("inf", 'float("inf")'),
+        ("syncthreads", "leave it out"),
+        ("tadd", "isa.tadd"),
+        ("zerosl", "`zeros`"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "help"), names_of_others())
+def test_a_name_of_another_package_says_what_to_write_in_annotations_too(name: str, help: str):
+    with pytest.raises(
+        AttributeError, match=f"'pto' has no attribute '{name}'; .*{re.escape(help)}"
+    ):
+        getattr(pto, name)
+    found = told(lambda t, x, n: getattr(pto, name))
+    assert found.code == "PTO-U081" and help in (found.help or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "help"),
+    [
+        ("float", "t.to(pto.f32)"),
+        ("half", "t.to(pto.f16)"),
+        ("int", "t.to(pto.i32)"),
+        ("double", "t.to(pto.f64)"),
+        ("std", "pto.sqrt((d * d).mean(axis=1))"),
+        ("var", "(d * d).mean(axis=1)"),
+        ("unsqueeze", "two dimensions"),
+    ],
+)
+def test_a_method_of_a_torch_array_says_what_to_write(name: str, help: str):
+    assert help in (told(lambda t, x, n: getattr(t, name)()).help or "")
 
 
 def test_what_is_offered_exists():

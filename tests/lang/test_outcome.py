@@ -14,7 +14,7 @@ import pytest
 import pto
 from pto import isa
 from pto.core.errors import Diagnostic
-from pto.plan.stores import uses
+from pto.plan.stores import percent, uses
 from pto.run.launch.call import require_legal
 
 F32 = pto.Global[pto.f32]
@@ -352,3 +352,19 @@ def test_slots_of_a_queue_are_written_by_its_pushes():
     (function,) = pto.parse(text).functions()
     found = uses([function], {function.regions[0].block.args[0]: "gm"})
     assert found is not None and not found["gm"].is_known
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "shown"),
+    [
+        (36, 100, "36"),
+        (1, 1, "100"),
+        (0, 7, "0"),
+        (1, 250, "0.4"),
+        (523_776, 524_288, "99.9"),
+        (102_398_976, 102_400_000, "99.999"),
+        (1, 10**7, "0.00001"),
+    ],
+)
+def test_a_percentage_differs_from_nothing_and_from_all(part: int, whole: int, shown: str):
+    assert percent(part, whole) == shown

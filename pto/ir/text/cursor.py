@@ -111,6 +111,9 @@ class Cursor:
         return Span(self.source, tokens.start(first), tokens.ends[first if last is None else last])
 
     def record(self, finding: Diagnostic) -> None:
+        """Keep a finding, unless it follows from the one before: nothing was read between them."""
+        if self.findings and self.findings[-1].loc == finding.loc:
+            return
         self.findings.append(finding)
         if len(self.findings) >= MAX_FINDINGS:
             raise PtoError(*self.findings)

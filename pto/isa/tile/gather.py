@@ -86,15 +86,16 @@ def _width(src: TileType, dst: TileType) -> str | None:
     return None if fits else f"src is {src.dtype.name}, dst is {dst.dtype.name}"
 
 
-@rule("PTO-S058", "expects dst to be large enough for the gathered elements")
+@rule("PTO-S058", "expects the valid region of dst to be that of the gathered elements")
 def _picked(case: Case, src: TileType, dst: TileType) -> str | None:
     pattern = case.word("maskPattern") or ""
     every = {"P1111": 1, "P0101": 2, "P1010": 2}.get(pattern, 4)
     times = (every, 1) if case.word("axis") == "col" else (1, every)
-    sizes = zip(src.valid, dst.valid, times, strict=True)
+    sizes = list(zip(src.valid, dst.valid, times, strict=True))
     if all(a is None or b is None or a == b * n for a, b, n in sizes):
         return None
-    return f"src is {dims(*src.valid)}, dst {dims(*dst.valid)}, pattern {pattern}"
+    wanted = dims(*(None if a is None else a // n for a, _, n in sizes))
+    return f"{pattern} of {dims(*src.valid)} in src is {wanted}, dst holds {dims(*dst.valid)}"
 
 
 @rule_of("PTO-S059", "expects every column of {name} to be valid")

@@ -15,7 +15,7 @@ from pto.core.errors import Diagnostic, PtoError, nearest
 from pto.lang.call.place import KernelError, is_own, is_users, raised_at, user_step
 from pto.lang.call.signature import instructions
 from pto.lang.debug import FormattedText
-from pto.lang.names import PUBLIC, RENAMED, find
+from pto.lang.names import PUBLIC, RENAMED, find, known
 from pto.lang.values.operators import Comparison
 from pto.lang.values.scalars import Scalar
 from pto.lang.values.tiles import Tile
@@ -35,24 +35,35 @@ _METHODS = {
     "atomic_add": 'pto.store(y, t, atomic="add")',
     "program_id": "pto.block_idx(0)",
     "num_programs": "pto.block_num(0)",
+    "constexpr": "a parameter without pto.Global or pto.Scalar is a constant: rows: int = 16",
+    "jit": "@pto.kernel",
+    "tl": "write pto.load, pto.exp, pto.dot: functions of Triton's tl are functions of pto",
+    "grid": "kernel[4, 2](x, y) launches 4 x 2 blocks; pto.block_num(0) is 4",
+    "Tensor": "annotate an array in global memory as x: pto.Global[pto.f32]; t = pto.load(x) is a"
+    " tile",
+    "dtype": "element types are names of pto: pto.f32, pto.i8; t.dtype is that of a tile",
+    "squeeze": "tiles have two dimensions: t.sum(axis=1) is a column, which broadcasts",
+    "sync": 'leave it out: a program without flags gets them; isa.barrier("ALL") waits for all',
 }
 _SAME = {
     "view": "reshape",
     "ravel": "flatten",
-    "float": "t.to(pto.f16)",
+    "float": "t.to(pto.f32)",
     "half": "t.to(pto.f16)",
-    "int": "t.to(pto.f16)",
+    "int": "t.to(pto.i32)",
+    "long": "t.to(pto.i64)",
+    "double": "t.to(pto.f64)",
     "ndim": "size",
-    "std": "var",
+    "std": "d = t - t.mean(axis=1); pto.sqrt((d * d).mean(axis=1))",
     "clone": "copy",
     "absolute": "abs",
     "amax": "max",
     "amin": "min",
     "fabs": "abs",
-    "multiply": "a * b",
+    **dict.fromkeys(("multiply", "mul"), "a * b"),
     "add": "a + b",
-    "subtract": "a - b",
-    "divide": "a / b",
+    **dict.fromkeys(("subtract", "sub"), "a - b"),
+    **dict.fromkeys(("divide", "div", "truediv"), "a / b"),
     "matmul": "dot",
     "clip": "clamp",
     "vstack": "stack",
@@ -71,18 +82,31 @@ _SAME = {
     "isnan": "pto.where(t != t, a, b)",
     "any": "pto.where(t > 0.0, 1.0, 0.0).max()",
     "all": "pto.where(t > 0.0, 1.0, 0.0).min()",
-    **{f"float{bits}": f"pto.f{bits}" for bits in (16, 32)},
+    **{f"float{bits}": f"pto.f{bits}" for bits in (16, 32, 64)},
+    **{f"fp{bits}": f"pto.f{bits}" for bits in (16, 32, 64)},
     **{
         f"{kind}int{bits}": f"pto.{kind or 'i'}{bits}"
         for kind in ("u", "")
         for bits in (8, 16, 32, 64)
     },
     "bfloat16": "pto.bf16",
+    "float8_e4m3fn": "pto.f8e4m3",
+    "float8_e5m2": "pto.f8e5m2",
+    "bool": "pto.u8",
+    **dict.fromkeys(("ndarray", "tensor"), "Tensor"),
+    **dict.fromkeys(("unsqueeze", "expand_dims"), "squeeze"),
+    **dict.fromkeys(("syncthreads", "debug_barrier"), "sync"),
+    "empty": "pto.tile(16, 128, pto.f32)",
+    "empty_like": "pto.zeros_like(t)",
+    "permute": "transpose",
+    "inf": 'float("inf")',
+    "nan": 'float("nan")',
+    "pi": "math.pi",
 }
 # The classes of a kernel's values, as a user knows them, and a general help for each.
 _LOAD = "instructions compute on tiles: t = pto.load(x[i:, :], 16, 128)"
 _KINDS: dict[type, tuple[str, str]] = {
-    Tile: ("a tile", "`pto isa` lists the instructions; all are functions of pto"),
+    Tile: ("a tile", "`pto isa` lists the instructions; all are functions of pto.isa"),
     Global: ("an array in global memory", _LOAD),
     View: ("a window on global memory", _LOAD),
     Comparison: (
@@ -173,9 +197,7 @@ def words_of(value: object) -> str:
 
 def _attribute(name: str, owner: object) -> Told | None:
     if isinstance(owner, ModuleType) and owner.__name__ == "pto":
-        moved = f"instructions are in pto.isa: isa.{name}" if name in instructions() else None
-        help = moved or instead(name) or nearest(name, dir(owner))
-        return "PTO-U081", f"pto has no `{name}`", help
+        return "PTO-U081", f"pto has no `{name}`", advice(name)
     if isinstance(owner, ModuleType) and owner.__name__ == "pto.isa":
         help = f"it is a function of the language: pto.{name}" if name in PUBLIC else None
         return "PTO-U081", f"pto.isa has no `{name}`", help or nearest(name, dir(owner))
@@ -203,6 +225,13 @@ def _operation(said: str) -> Told | None:
     return "PTO-U081", shown, named[found[0]][1]
 
 
+def advice(name: str) -> str | None:
+    """A help line for a name that `pto` does not have."""
+    if name in instructions():
+        return f"write `from pto import isa` and `isa.{name}`: instructions are in pto.isa"
+    return instead(name) or nearest(name, known())
+
+
 def instead(name: str) -> str | None:
     """A help line for a function or method of that name: the function or instruction to write."""
     name = _SAME.get(name, name)
@@ -215,7 +244,7 @@ def instead(name: str) -> str | None:
         return f"it is a method: {_usage(f't.{name}', getattr(Tile, name))}"
     if f"t{name}" in instructions():
         return f"it is an instruction into a tile of yours: isa.t{name}"
-    return f"write {name}" if " " in name or "." in name else None
+    return f"write {name}" if re.search(r"[^\w]", name) else None
 
 
 def _close(name: str, kind: type) -> str | None:

@@ -104,7 +104,7 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
     def __bool__(self) -> bool:
         raise mistake(
             "PTO-U202",
-            f"Python decides here while the kernel is traced, when the value of %{self.value.name}"
+            f"Python decides here while the kernel is traced, when the value of `{self.value.name}`"
             f" is not known{because()}",
             help="`if`, `while`, `and`, `or`, `not` and `a if c else b` work on it where the source"
             " is at hand; elsewhere choose with pto.select, pto.max or pto.min",
@@ -113,7 +113,7 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
     def __index__(self) -> NoReturn:
         raise mistake(
             "PTO-U203",
-            f"%{self.value.name} is known only when the kernel runs, and Python needs the number"
+            f"`{self.value.name}` is known only when the kernel runs, and Python needs the number"
             " while it is traced",
             help="loop with `for i in pto.range(n)`; sizes of tiles must be Python numbers",
         )
@@ -121,7 +121,7 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
     def __format__(self, form: str) -> NoReturn:
         raise mistake(
             "PTO-U203",
-            f"%{self.value.name} is known only when the kernel runs, and Python needs its text"
+            f"`{self.value.name}` is known only when the kernel runs, and Python needs its text"
             " while it is traced",
             help='an f-string of the kernel shows it: print(f"n = {n}")',
         )

@@ -36,6 +36,7 @@ _RECKONED: Mapping[str, Callable[[int, int], int]] = {
     "min": min,
 }
 _RANK = 32  # dimensions of a NumPy array, of any version
+_NPY = b"\x93NUMPY"  # how a .npy file begins
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d*|0[xX][\da-fA-F]+)")
 _SPEC = re.compile(r"(rand|zeros|ones|range|full\(([-+.\w]+)\))(?::((?:\d+x)*)([!\w.]+))?")
 
@@ -246,11 +247,30 @@ def _scalar(p: LaunchParameter, text: str) -> Any:
 def _loaded(p: LaunchParameter, text: str) -> npt.NDArray[Any]:
     try:
         array = np.load(Path(text), allow_pickle=False)
-    except Exception as error:  # a wrong file has many ways to fail NumPy, Python's parser, zip
-        raise fail("PTO-U037", f"{p.name}: cannot load {text}: {error}") from None
+    except OSError as error:
+        reason = error.strerror or error
+        raise fail("PTO-U037", f"{p.name}: cannot load {text}: {reason}") from None
+    except Exception:  # a wrong file has many ways to fail NumPy, Python's parser, zip
+        raise fail("PTO-U037", f"{p.name}: cannot load {text}: {_damage(Path(text))}") from None
+    if not isinstance(array, np.ndarray):
+        raise fail(
+            "PTO-U037",
+            f"{p.name}: {text} is an archive of several arrays",
+            help="np.save(path, array) writes one",
+        )
     if not p.is_array:
         raise fail("PTO-U036", f"{p.name} is a scalar, {text} is an array")
     return np.ascontiguousarray(array)
+
+
+def _damage(path: Path) -> str:
+    """Why NumPy cannot read a file."""
+    with path.open("rb") as file:
+        if file.read(len(_NPY)) != _NPY:
+            return "it is not a .npy file, as np.save writes it"
+        if b"'|O'" in file.read(1 << 10):
+            return "it holds objects of Python, not numbers"
+    return "the file is cut off or damaged"
 
 
 def parse_args(words: Iterable[str]) -> dict[str, str]:

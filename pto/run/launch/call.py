@@ -71,6 +71,7 @@ def _a(word: str) -> str:
 
 
 _MOST_BLOCKS = (1 << 32) - 1  # the host counts blocks in 32 bits
+_MOST_AXES = 3  # of a grid
 
 
 def count_of(blocks: Blocks) -> int:
@@ -92,6 +93,12 @@ def extents_of(blocks: Blocks) -> tuple[int, ...]:
         ) from None
     if not found or min(found) < 1:
         raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
+    if len(found) > _MOST_AXES:
+        raise fail(
+            "PTO-U039",
+            f"a grid has at most {_MOST_AXES} axes, got {len(found)}: {blocks}",
+            help="join axes: block_idx(0) // m and block_idx(0) % m are two numbers of one axis",
+        )
     return found
 
 
