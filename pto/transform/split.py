@@ -1,8 +1,9 @@
 """Splits a function that uses the cube and the vector core into one function for each core.
 
 Chips run the two cores apart, so a move between them becomes a push and a pop of a queue. Both
-functions keep the control flow, and each has the instructions of its core. Arrays that both cores
-use are ordered by the queue too: before it uses one, the cube core pops a tile of zeros.
+functions keep the control flow, and each has the instructions of its core. Where a popped tile can
+stand for the tile that it was moved to, nothing copies it. Arrays that both cores use are ordered
+by the queue too: before it uses one, the cube core pops a tile of zeros.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
 from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, on_first_sub_block, sides_of
+from pto.transform.popped import Popped, free_order, slots_needed
 
 SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
-_SLOTS = 2  # of each direction
 _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
     (VECTOR, 1, "vec", "c2v_consumer_buf"),
     (CUBE, 2, "mat", "v2c_consumer_buf"),
@@ -103,12 +104,14 @@ class _Joined:
         self.in_memory = in_memory  # the slots, which both sub-blocks read then
         self.builder = Builder(function)
         self.ways = self.slot = 0  # dir_mask, and the bytes of the largest tile
+        self.slots = 0  # of each direction
         self.token: Value | None = None
+        self.popped: list[Popped] = []  # in program order
 
     @property
     def slots_nbytes(self) -> int:
         """The bytes of queue slots in global memory that a block needs."""
-        return self.ways.bit_count() * _SLOTS * self.slot if self.in_memory else 0
+        return self.ways.bit_count() * self.slots * self.slot if self.in_memory else 0
 
     def join(self) -> None:
         ops = list(self.function.walk())[1:]
@@ -123,6 +126,8 @@ class _Joined:
                 self._wait_for_vector(op)
             elif used:
                 self._check_ordered(op, used)
+        for to in OTHER:
+            self._bind([each for each in self.popped if each.to == to])
 
     def _put(
         self, before: Operation, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
@@ -134,26 +139,28 @@ class _Joined:
 
     def _pass(
         self, before: Operation, to: str, tile: Value, popped: Type, sizes: Operands = None
-    ) -> Value:
-        """Push a tile and pop it at the other core, which has to free it."""
+    ) -> Popped:
+        """Push a tile and pop it at the other core."""
         assert isinstance(tile.type, TileBuf)
         self.ways |= next(bit for side, bit, *_ in _ENDS if side == to)
         self.slot = max(self.slot, tile.type.tile.nbytes)
         self._put(before, PUSH_FROM[OTHER[to]], {"tile": tile}, attrs=_WHOLE)
         pop = self._put(before, POP_AT[to], sizes, attrs=_WHOLE, results=[popped])
-        return pop.results[0]
+        self.popped.append(Popped(to, pop))
+        return self.popped[-1]
 
     def _transfer(self, op: Operation, *, fenced: bool) -> None:
-        """Move an accumulator to the vector core through the queue."""
+        """Move a tile to the other core through the queue."""
         src, dst = op.operand("src"), op.operand("dst")
         if op.row is not TMOV or len(op.operands) != 2 or op.attrs or src is None or dst is None:
             raise _refused(op, "uses tiles of both cores, and is no plain move")
         assert isinstance(src.type, TileBuf)
         assert isinstance(dst.type, TileBuf)
         given, wanted = src.type.tile, dst.type.tile
-        if given.role is not Role.ACC or (given.dtype, ND) != (wanted.dtype, wanted.layout):
+        to = self._receiver(given, wanted)
+        if to is None:
             raise _refused(op, f"moves {given} to {wanted}, which a queue does not convert")
-        if fenced:  # the cube core has read what the vector core may write again
+        if fenced and to == VECTOR:  # the cube has read what the vector core may write again
             self._put(op, FULL_FENCE, attrs={"scope": Enum("fence_scope", "gm")})
         kind: TileBuf = dst.type
         sizes: dict[str, Value] = {}
@@ -161,10 +168,34 @@ class _Joined:
             found = self._put(op, GET_VALIDSHAPE, {"source": dst}, results=[INDEX, INDEX])
             sizes["valid_row"], sizes["valid_col"] = found.results
             kind = TileBuf(dst.type.elem, replace(wanted, valid=(None, None)))
-        popped = self._pass(op, VECTOR, src, kind, sizes)
-        self._put(op, TMOV, {"src": popped, "dst": dst})
-        self._put(op, FREE_AT[VECTOR], attrs=_WHOLE)
+        popped = self._pass(op, to, src, kind, sizes)
+        popped.move = popped.end = self._put(op, TMOV, {"src": popped.tile, "dst": dst})
         op.erase()
+
+    def _receiver(self, given: TileType, wanted: TileType) -> str | None:
+        """The core that pops a tile of one type as another; None if no queue passes it so."""
+        if given.dtype is not wanted.dtype:
+            return None
+        if given.role is Role.ACC:
+            return VECTOR if wanted.layout == ND else None
+        pushed = ND if self.in_memory else NZ  # rows in global memory, which a load makes boxes of
+        return CUBE if (given.layout, wanted.layout) == (pushed, NZ) else None
+
+    def _bind(self, popped: list[Popped]) -> None:
+        """Let the popped tiles of one core stand for those they are moved to, and free slots."""
+        for each in popped:
+            if not each.bind() and each.to == CUBE:
+                assert each.move is not None
+                raise _refused(each.move, "passes a tile that L1 keeps while others follow")
+        order = free_order(popped)
+        slots = slots_needed(order)
+        if slots is None:
+            raise _refused(popped[0].pop, "is one of more tiles than a queue holds at a time")
+        self.slots = max(self.slots, slots)
+        for each, end in reversed(order):
+            free = self.builder.make(FREE_AT[each.to], attrs=_WHOLE)
+            free.where = each.pop.where
+            end.home.insert(end.home.ops.index(end) + 1, free)
 
     def _wait_for_vector(self, op: Operation) -> None:
         """Let the cube core wait until the stores of the vector core are in memory."""
@@ -177,7 +208,6 @@ class _Joined:
             self._put(first, TEXPANDS, {"scalar": zero, "dst": self.token})
         popped = TileBuf(_HALF, TileType.of(Role.MAT, F16, 16, 16, NZ))
         self._pass(op, CUBE, self.token, popped)
-        self._put(op, FREE_AT[CUBE], attrs=_WHOLE)
 
     def _check_ordered(self, op: Operation, used: set[Value]) -> None:
         """Refuse an access that no tile of the cube core comes before, since it used the array."""
@@ -231,7 +261,7 @@ class _Joined:
         for end, bit, space, operand in _ENDS:
             attrs: dict[str, Attribute] = {"name": Str(f"to_{end}")}
             if end == side:
-                attrs["size"], attrs["autoAlloc"] = Int(_SLOTS * self.slot, _INT), Bool(True)
+                attrs["size"], attrs["autoAlloc"] = Int(self.slots * self.slot, _INT), Bool(True)
                 attrs["location"] = Enum("address_space", space)
             else:
                 attrs["peer_func"] = Symbol(half_name(self.function.symbol, end))
@@ -249,7 +279,7 @@ class _Joined:
             start = {"ptr": block.args[-1], "offset": offset}
             buffers["gm_slot_buffer"] = put(ADDPTR, start, results=[type])
         numbers = {"dir_mask": (self.ways, I8), "slot_size": (self.slot, I32)}
-        numbers["slot_num"] = (_SLOTS, I32)
+        numbers["slot_num"] = (self.slots, I32)
         attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
         if not self.in_memory:
             attrs["nosplit"] = Bool(True)

@@ -53,11 +53,6 @@ def _sum_of_products(x: F32, y: F32) -> None:
     pto.store(y[0:16, 0:16], acc)
 
 
-def _computed_factor(x: F32, y: F32) -> None:
-    t = pto.exp(pto.load(x[0:32, 0:32]))
-    pto.store(y[0:32, 0:32], pto.dot(t, pto.load(x[0:32, 0:32])))
-
-
 def _vector_accumulator(x: F32, y: F32) -> None:
     total = pto.zeros(16, 16, pto.f32)
     pto.dot(pto.load(x[0:16, 0:16]), pto.load(x[0:16, 0:16]), acc=total)
@@ -214,7 +209,6 @@ MISTAKES: list[tuple[Callable[..., None], str, str]] = [
     (_turned, "PTO-U083", ".T"),
     (_factors, "PTO-U083", "the columns of the left tile are the rows of the right one"),
     (_sum_of_products, "PTO-U084", "pto.dot(a, b, acc=acc)"),
-    (_computed_factor, "PTO-U084", "pto.store(w[...], t)"),
     (_vector_accumulator, "PTO-U084", 'role="acc"'),
     (_no_such_type, "PTO-U085", ".to(pto.f32)"),
     (_no_such_conversion, "PTO-U085", ".to(pto.f16).to(pto.i8)"),

@@ -350,7 +350,7 @@ TMOV = MOVE.row(
     " outs( $dst : types ) {}",
     traits=Traits(generic="preQuantScalar", fills=Fills.COMMON),
     rules=(
-        joined(f"{_FROM_MAT} vec->vec acc->mat acc->vec").on("a2a3"),
+        joined(f"{_FROM_MAT} vec->vec vec->mat acc->mat acc->vec").on("a2a3"),
         joined(
             f"{_FROM_MAT} mat->scale_left mat->scale_right vec->vec vec->mat acc->mat acc->vec",
         ).on("a5"),
@@ -383,6 +383,7 @@ TMOV = MOVE.row(
     ),
     notes=(
         "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
+        "vec->mat on a2a3: a queue where cube and vector are two functions, as acc->vec is",
         "with a vec tile in place of fp, working space, exponents of MX groups go into boxes",
         "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
     ),

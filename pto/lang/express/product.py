@@ -176,15 +176,9 @@ def _in_l1(t: Tile) -> Tile:
         found = session.in_l1(t, type)
         if found is not None:
             return found
-    if session.profile == "a2a3" and t.role != "acc":
-        raise mistake(
-            "PTO-U084",
-            f"%{t.value.name} was computed by the vector unit, and a2a3 has no path from there to"
-            " the matrix unit",
-            help="use global memory: pto.store(w[...], t), then pto.load(w[...], role='mat')",
-        )
     made = tile(*shape, t.dtype, role="mat")
-    isa.tmov(made, _boxed(t) if t.role == "vec" else t)
+    by_rows = session.profile == "a2a3"  # its queues go through global memory, row by row
+    isa.tmov(made, t if by_rows or t.role != "vec" else _boxed(t))
     return made
 
 

@@ -1,0 +1,129 @@
+"""Tiles that come out of a queue: what reads them in their slot, and when the slot is free.
+
+A popped tile lies in a slot until it is freed, and slots are freed in the order of the pops. So it
+can stand for the tile that it is moved to, as long as no later tile of the queue has to be freed
+before it. The vector core can also copy it; nothing copies from L1 to L1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pto.ir.graph import Operation, Value
+from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
+from pto.isa.meaning.kinds import Lane
+from pto.isa.order.queue import POP_AT
+from pto.isa.row.types import TileBuf
+from pto.transform.cores import VECTOR
+
+_SLOTS = (2, 4, 8)  # the numbers of slots that a queue may have
+
+
+@dataclass(slots=True, eq=False)
+class Popped:
+    """A pop, and the move of its tile to the tile that the function had before it was split."""
+
+    to: str  # the core that pops
+    pop: Operation
+    move: Operation | None = None  # None: nothing reads the tile, or all read it in its slot
+    end: Operation = field(init=False)  # the slot is free behind it
+
+    def __post_init__(self) -> None:
+        self.end = self.move or self.pop
+
+    @property
+    def tile(self) -> Value:
+        return self.pop.results[0]
+
+    def bind(self) -> bool:
+        """Read the tile in its slot where that is possible; false if it has to be copied."""
+        if self.move is None:
+            return True
+        moved = self.move.operands[1]
+        users = sorted(_work_on(moved, self.pop), key=lambda u: _place(_beside(u, self.pop)))
+        if self.to == VECTOR and users and _overwrites(users[0], moved, self.pop):
+            self.end = users[0]
+            for name in (o.name for o in self.end.row.operands if o.role == "in"):
+                group = self.end.group(name)
+                self.end.set_group(name, [self.tile if v is moved else v for v in group])
+        elif _is_filled_by(moved, self.move) and self._is_in_time(users):
+            self.end = _beside(users[-1], self.pop) if users else self.pop
+            for use in [u for u in moved.uses if u is not self.move and _is_behind(u, self.pop)]:
+                use.set_operands([self.tile if v is moved else v for v in use.operands])
+        else:
+            return False
+        self.move.erase()
+        self.move = None
+        return True
+
+    def _is_in_time(self, users: Sequence[Operation]) -> bool:
+        """True if no later tile of the queue has to be freed before these operations are done."""
+        if any(user.control is not None for user in users):
+            return False
+        ops, row = self.pop.home.ops, POP_AT[self.to]
+        end = _place(_beside(users[-1], self.pop)) if users else 0
+        between = ops[_place(self.pop) + 1 : end + 1]
+        inside = any(each.row is row for op in between for each in op.walk() if each is not op)
+        return not inside and not (self.to == VECTOR and any(op.row is row for op in between))
+
+
+def free_order(popped: Sequence[Popped]) -> list[tuple[Popped, Operation]]:
+    """Each tile of a queue with the operation behind which its slot is freed, in this order."""
+    found: list[tuple[Popped, Operation]] = []
+    last: dict[object, Operation] = {}  # by block
+    for each in popped:
+        before = last.get(each.pop.home, each.end)
+        last[each.pop.home] = end = max(before, each.end, key=_place)
+        found.append((each, end))
+    return found
+
+
+def slots_needed(order: Sequence[tuple[Popped, Operation]]) -> int | None:
+    """The slots with which a producer never waits for a tile that is freed later; None: too many.
+
+    Slots are given back half a ring at a time, the two of a small ring together.
+    """
+    most = 1
+    for each, end in order:
+        ops = each.pop.home.ops
+        held = ops[_place(each.pop) : _place(end) + 1]
+        most = max(most, sum(op.row is each.pop.row for op in held))
+    return next((n for n in _SLOTS if most <= (1 if n == _SLOTS[0] else n // 2 + 1)), None)
+
+
+def _place(op: Operation) -> int:
+    return op.home.ops.index(op)
+
+
+def _beside(op: Operation, other: Operation) -> Operation:
+    """The operation in the block of `other` that is `op` or contains it; else `other`."""
+    return next((o for o in (op, *op.ancestors()) if o.parent is other.parent), other)
+
+
+def _is_behind(op: Operation, other: Operation) -> bool:
+    return _place(_beside(op, other)) > _place(other)
+
+
+def _work_on(tile: Value, pop: Operation) -> Iterator[Operation]:
+    """The operations behind a pop that use a tile, also by another name of it."""
+    for use in dict.fromkeys(tile.uses):
+        named = [v for v in use.results if isinstance(v.type, TileBuf)]
+        if named:
+            yield from (user for value in named for user in _work_on(value, pop))
+        elif use.row not in (GET_VALIDSHAPE, SET_VALIDSHAPE) and _is_behind(use, pop):
+            yield use
+
+
+def _is_filled_by(tile: Value, move: Operation) -> bool:
+    """True if a move is the first use of a tile, and all others come behind it in its block."""
+    maker = tile.maker
+    described = (GET_VALIDSHAPE, SET_VALIDSHAPE)
+    others = [use for use in tile.uses if use is not move and use.row not in described]
+    is_own = maker is not None and maker.row is ALLOC_TILE
+    return is_own and all(_is_behind(use, move) for use in others)
+
+
+def _overwrites(op: Operation, tile: Value, pop: Operation) -> bool:
+    """True for an elementwise operation that puts its result where it read the tile."""
+    return op.parent is pop.parent and isinstance(op.body, Lane) and tile in op.given("out")
