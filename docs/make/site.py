@@ -65,6 +65,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("A kernel on one page", "guide/view.md"),
             ("Times, measured and predicted", "timing.md"),
             ("Times of C++ kernels", "timing_cpp.md"),
+            ("Times of single launches", "timing_rows.md"),
             ("Speed of the machine itself", "speed.md"),
         ],
     ),
