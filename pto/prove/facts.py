@@ -23,7 +23,7 @@ from pto.prove.assume import ANY, GRID, Stated
 from pto.prove.closed import asks_for_block
 from pto.prove.coordinates import Coordinates, Split
 from pto.prove.decide import never_negative
-from pto.prove.flow import FlowWalk
+from pto.prove.flow import FlowWalk, regions_after
 from pto.prove.number import ZERO, Number, Symbol, number, of, product, quotient
 from pto.prove.regions import Regions
 from pto.prove.values import (
@@ -149,14 +149,17 @@ class _UseWalk(FlowWalk[Regions]):
             inside = (*given, high - low - 1, high - values.number(block.args[0]) - 1)
         for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
             self._carried(carried, first, block, turns, values)
-        self.state.forget(block)
-        before, loops = self.state.copy(), self._loops
+        entry, loops = self.state, self._loops
+        end = regions_after(op, values, entry, given)
+        if end is None:
+            entry.forget(block)
+            end = entry
+        self.state = entry.in_loop(end, turns, values)
         self._loops = (*loops, turns)
         self.block(block, inside)
         self._loops = loops
-        self.state.leave(turns)
-        if not never_negative(high - low - 1, given):
-            self.state = self.state.meet(before)
+        runs = never_negative(high - low - 1, given)
+        self.state = end if runs else end.meet(entry)
 
     def _carried(
         self, carried: Value, first: Value, block: Block, turns: Symbol, values: Values

@@ -1,9 +1,9 @@
 """Proof that every read of a tile sees bytes that were written before, on every path of a kernel.
 
 A walk in program order. Its state is the bytes that were written on every path, and the parts of
-tiles with formulas as extents. The first iteration of a loop is walked with its counter, so that a
-branch for it is known to be taken; its writes hold in all later iterations. Bytes written through a
-tile are lost when an overlapping tile is written; tiles of one address and size are aliases.
+tiles with formulas as extents. Writes of the first iteration of a loop hold in all later ones.
+Bytes written through a tile are lost when an overlapping tile is written; tiles of one address and
+size are aliases.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from pto.isa.row.traits import RegionRule
 from pto.isa.rules.rule import Case
 from pto.plan.buffers import FunctionPlan
 from pto.prove.assume import ANY, Stated
-from pto.prove.decide import always_negative, never_negative
 from pto.prove.filled import Target, filled
-from pto.prove.flow import FlowWalk
+from pto.prove.flow import PeeledWalk
 from pto.prove.nodes import Undecided
-from pto.prove.number import ZERO, Number, number, of, product, quotient
+from pto.prove.number import ZERO, number, quotient
 from pto.prove.order import Problem
 from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
 from pto.prove.regions import stated_region
-from pto.prove.values import Guards, LaunchSymbols, Values, is_integer
+from pto.prove.values import Guards, LaunchSymbols, Values
 from pto.target.facts import Profile
 
 _STEPS: Final = 40_000  # operations of one walk
@@ -49,15 +48,14 @@ def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -
     walk = _ReadWalk(plan, profile)
     _, given = stated.of(plan.function, walk.values)
     walk.block(plan.function.regions[0].block, given)
-    return list(walk.found.values())
+    return [Problem("reads", op, why) for op, why in walk.found.items()]
 
 
-class _ReadWalk(FlowWalk[WrittenPart]):
+class _ReadWalk(PeeledWalk[WrittenPart]):
     def __init__(self, plan: FunctionPlan, profile: Profile) -> None:
         super().__init__(Values(LaunchSymbols(plan.function), checks=False), WrittenPart())
         self._profile = profile
         self._steps = 0
-        self.found: dict[Operation, Problem] = {}
         placed = [p for p in plan.placed if p.buffer.root is not None and p.buffer.nbytes]
         self._starts = {id(p.buffer.root): p for p in placed}
         roots = [p.buffer.root for p in placed if p.buffer.root is not None]
@@ -67,47 +65,6 @@ class _ReadWalk(FlowWalk[WrittenPart]):
 
     def other(self, op: Operation, given: Guards) -> None:
         raise Undecided(op, "what it holds is not followed")
-
-    def loop(self, op: Operation, given: Guards) -> None:
-        block, values = op.regions[0].block, self.values
-        low, high, step = map(values.number, op.operands[:3])
-        entry, runs = self.state.copy(), (*given, high - low - 1)
-        before = dict(values.numbers)
-        if always_negative(high - low - 1, given):
-            return
-        values.numbers[id(block.args[0])] = low
-        for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
-            if is_integer(carried):
-                values.numbers[id(carried)] = values.number(first)
-        self.block(block, runs)
-        if not never_negative(step - 1, given):
-            raise Undecided(op, "its step is not known to be positive")
-        if not always_negative(high - low - step - 1, runs):
-            self._again(op, runs, before)
-        if not never_negative(high - low - 1, given):
-            self.state = entry.meet(self.state)
-        values.numbers = before
-
-    def _again(self, op: Operation, given: Guards, before: dict[int, Number]) -> None:
-        """Walk the iterations after the first, again as long as more bytes are lost."""
-        once, values, block = self.state, self.values, op.regions[0].block
-        for _ in range(4):
-            values.numbers = dict(before)
-            low, high, step = map(values.number, op.operands[:3])
-            turns = quotient(high - low - 1, step)
-            counter = values.launch.symbol("iteration", "counter", number(1), turns)
-            at = low + product(step, of(counter))
-            values.numbers[id(block.args[0])] = at
-            self.state = once.copy()
-            self.state.regions.forget(block)
-            self.block(block, (*given, high - at - 1))
-            joined = once.meet(self.state)
-            if joined == once:
-                break
-            once = joined
-        else:
-            raise Undecided(op, "what its iterations overwrite does not repeat")
-        self.state = once
 
     # ---- operations
 
@@ -245,7 +202,7 @@ class _ReadWalk(FlowWalk[WrittenPart]):
         self._tell(op, _LOST if is_lost else "it may read bytes that nobody has written")
 
     def _tell(self, op: Operation, text: str) -> None:
-        self.found.setdefault(op, Problem("reads", op, text))
+        self.found.setdefault(op, text)
 
     def _look_twins(self, op: Operation, reads: Sequence[TilePart]) -> None:
         """Report two tiles of one address, each filled separately, that are used as two values."""

@@ -43,7 +43,25 @@ class Regions:
 
     def of(self, tile: Value, values: Values) -> Region:
         found = self._now.get(id(tile))
-        return found or (_extent(tile, 0, values), _extent(tile, 1, values))
+        if found is not None:
+            return found
+        found = _extent(tile, 0, values), _extent(tile, 1, values)
+        if tile.maker is not None and tile.maker.body in (ALLOC_TILE, RESHAPE):
+            self._now[id(tile)] = found  # it changes nowhere but where this walk sees it
+        return found
+
+    def in_loop(self, later: Regions, turns: Symbol, values: Values) -> Regions:
+        """The regions at the start of an iteration: these in the first one, `later` in all other
+        ones. `turns`: the number of iterations before."""
+        found: dict[int, Region] = {}
+        for tile, (rows, cols) in self._now.items():
+            after = later._now.get(tile)
+            if after is not None:
+                found[tile] = (
+                    values.first_or_later(turns, rows, after[0]),
+                    values.first_or_later(turns, cols, after[1]),
+                )
+        return Regions(found)
 
     def _reshaped(self, op: Operation, values: Values) -> Region:
         """Extents that the type leaves open are those of the source where shapes agree, else all
@@ -70,15 +88,6 @@ class Regions:
     def forget_operands(self, call: Operation) -> None:
         for value in call.operands:
             self._now.pop(id(value), None)
-
-    def leave(self, turns: Symbol) -> None:
-        """Behind a loop: what depends on its counter, or on what is inside, is not known."""
-        depth = turns.depth
-        self._now = {
-            k: v
-            for k, v in self._now.items()
-            if all(s.depth < depth for n in v for s in n.symbols())
-        }
 
 
 def stated_region(op: Operation, values: Values, sizes: Region) -> Region:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +23,7 @@ from pto.isa.row.attributes import word
 from pto.prove.decide import always_negative, highest, lowest, never_negative
 from pto.prove.number import (
     ZERO,
+    Atom,
     Kind,
     Number,
     Symbol,
@@ -76,6 +77,14 @@ class Unknown(Exception):
     """There is no formula; the text is the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A number that has this value unless all these counts of iterations are 0."""
+
+    value: Number
+    turns: frozenset[Symbol]
+
+
 class Values:
     """Formulas of the values of one function, for one call."""
 
@@ -85,7 +94,14 @@ class Values:
         self.windows: dict[int, ViewPart] = {}
         self.checks = checks  # whether integers of 32 bits must be proved not to overflow
         self.constant: dict[Value, str] = {}  # arrays that are only read: names of parameters
+        self.later: dict[Symbol, Later] = {}
         self._depth = 0
+
+    def copy(self) -> Values:
+        made = Values(self.launch, self.checks)
+        made.numbers, made.windows = dict(self.numbers), dict(self.windows)
+        made.constant, made.later = self.constant, dict(self.later)
+        return made
 
     # ---- integers
 
@@ -158,12 +174,43 @@ class Values:
         if traits.operator == "cast" and not _is_float(given[0]):
             return self.number(given[0])  # `_fits` checks that it is the same number
         if traits.operator == "select":
-            a, b = map(self.number, given[1:])
-            return a if a == b else self.unknown(value, minimum(a, b), maximum(a, b))
+            return self._selected(value, *given)
         work = _WORK.get(traits.operator)
         if work is None or len(given) != 2 or any(map(_is_float, given)):
             return None
         return work(*map(self.number, given))
+
+    def _selected(self, value: Value, condition: Value, *given: Value) -> Number:
+        a, b = map(self.number, given)
+        sure = decided(self, condition, ())
+        if sure is not None:
+            return a if sure else b
+        later: dict[Atom, Number] = {}  # where the condition does not hold
+        for symbol in b.symbols():
+            known = self.later.get(symbol)
+            if known is not None and self._is_first(condition, known.turns):
+                later[symbol] = known.value
+        b = b.replaced(later)
+        return a if a == b else self.unknown(value, minimum(a, b), maximum(a, b))
+
+    def _is_first(self, condition: Value, turns: Collection[Symbol]) -> bool:
+        """True if a condition holds wherever these counts of iterations are 0."""
+        op = condition.maker
+        if op is not None and op.traits.operator == "&":
+            return all(self._is_first(part, turns) for part in op.operands)
+        start: dict[Atom, Number] = dict.fromkeys(turns, ZERO)
+        needed = guards(self, condition, True)
+        return bool(needed) and all(never_negative(n.replaced(start)) for n in needed)
+
+    def first_or_later(self, turns: Symbol, first: Number, later: Number) -> Number:
+        """A number that is `first` in the first iteration of a loop and `later` in all others."""
+        if first == later:
+            return first
+        found = self.launch.symbol("valid", "value", minimum(first, later), maximum(first, later))
+        outer = next((n for s, n in self.later.items() if of(s) == first), None)
+        counts = outer.turns if outer is not None and outer.value == later else ()
+        self.later[found] = Later(later, frozenset([turns, *counts]))
+        return of(found)
 
     def _of_view(self, op: Operation) -> Number | None:
         window, at = self.window(op.operands[0]), op.operands[1].number
@@ -260,6 +307,10 @@ def _is_float(value: Value) -> bool:
     return isinstance(value.type, t.Scalar) and value.type.is_float
 
 
+def _is_truth(value: Value) -> bool:
+    return isinstance(value.type, t.Scalar) and value.type.name == "i1"
+
+
 def is_integer(value: Value) -> bool:
     return isinstance(value.type, t.Scalar) and not value.type.is_float
 
@@ -323,6 +374,8 @@ def guards(values: Values, condition: Value, holds: bool) -> Guards:
     """Numbers that are not negative if a condition holds, or does not; empty if that implies
     nothing about integers."""
     op = condition.maker
+    if op is not None and op.traits.operator == "&" and holds and _is_truth(condition):
+        return tuple(n for part in op.operands for n in guards(values, part, holds))
     if op is None or op.traits.operator != "compare" or any(map(_is_float, op.operands)):
         return ()
     predicate = word(op.attrs, "predicate") or ""
@@ -336,6 +389,10 @@ def guards(values: Values, condition: Value, holds: bool) -> Guards:
 
 def decided(values: Values, condition: Value, given: Guards) -> bool | None:
     """Whether a condition always holds, or never; None if that is not known."""
+    op = condition.maker
+    if op is not None and op.traits.operator == "&" and _is_truth(condition):
+        parts = [decided(values, part, given) for part in op.operands]
+        return False if False in parts else None if None in parts else True
     for holds in (True, False):
         ours, others = (guards(values, condition, h) for h in (holds, not holds))
         if ours and all(never_negative(n, given) for n in ours):

@@ -342,3 +342,65 @@ def first_two_blocks(x: Array, y: Array) -> None:
 def test_a_store_of_one_block_meets_no_other_block():
     assert verdicts(first_block.prove((16, 64), (16, 64)))["blocks"] == "proved"
     assert verdicts(first_two_blocks.prove((16, 64), (16, 64)))["blocks"] == "refuted"
+
+
+# ---- valid regions that loops carry
+
+
+@pto.kernel(profile="a5")
+def online_sum(x: Array, out: Array) -> None:
+    i = pto.block_idx() * 8
+    high, total = pto.full(8, 1, -3e38, pto.f32), pto.zeros(8, 1, pto.f32)
+    for j in pto.range(0, x.shape[1], 64):
+        t = pto.load(x[i:, j:], 8, 64)
+        now = pto.max(high, t.max(axis=1))
+        total = total * pto.exp(high - now) + pto.exp(t - now).sum(axis=1)
+        high = now
+    pto.store(out[i:, :], pto.log(total) + high)
+
+
+@pto.kernel(profile="a5")
+def sum_of_planes(x: pto.Global[pto.f32], out: Array) -> None:
+    """The first iteration of both loops meets a tile that `pto.zeros` fills."""
+    i, total = pto.block_idx() * 8, pto.zeros(8, 64, pto.f32)
+    for n in pto.range(0, x.shape[0]):
+        for j in pto.range(0, x.shape[2], 64):
+            total = total + pto.load(x[n, i:, j:], 8, 64)
+    pto.store(out[i:, :], total)
+
+
+@pto.kernel(profile="a5")
+def running_maxima(x: pto.Global[pto.f32], out: pto.Global[pto.f32]) -> None:
+    i, high = pto.block_idx() * 8, pto.full(8, 64, -3e38, pto.f32)
+    for n in pto.range(0, x.shape[0]):
+        for j in pto.range(0, x.shape[2], 64):
+            high = pto.max(high, pto.load(x[n, i:, j:], 8, 64))
+            pto.store(out[n, i:, :], high)
+
+
+@pytest.mark.parametrize("rows", [64, 60])
+def test_a_reduction_over_columns_is_proved_for_every_size(rows: int):
+    for found in (
+        online_sum.prove((rows, 192), (rows, 1)),
+        online_sum[8].prove((rows, 192), (rows, 1)),
+    ):
+        assert set(verdicts(found).values()) == {"proved"}, str(found)
+        assert "x_0 = x.shape[0] = out.shape[0]" in assumed(found, "reads")
+
+
+def test_a_result_with_too_few_rows_is_refuted():
+    found = online_sum[8].prove((60, 192), (56, 1))
+    assert verdicts(found)["bounds"] == "refuted"
+
+
+def test_regions_that_nested_loops_carry_are_followed():
+    for kernel, result in ((sum_of_planes, (60, 64)), (running_maxima, (3, 60, 64))):
+        found = kernel.prove((3, 60, 64), result)
+        assert set(verdicts(found).values()) == {"proved"}, str(found)
+
+
+def test_a_carried_region_that_is_constant_needs_no_instruction():
+    x, out = np.ones((64, 192), np.float32), np.zeros((64, 1), np.float32)
+    online_sum[8](x, out)
+    assert "set_validshape" not in online_sum.ir.split("scf.for")[1]
+    assert "get_validshape" not in online_sum.ir

@@ -121,6 +121,37 @@ def test_valid_regions_are_formulas() -> None:
     assert told(text("%c8")).verdict == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        (("%c4", "%c4"), "proved"),
+        (("%c4", "%c8"), "refuted"),  # more rows from the second iteration on
+        (("%c4", "%later"), "refuted"),  # more rows from the third one on
+        (("%c8", "%c4"), "refuted"),  # more rows in the first one
+    ],
+)
+def test_regions_that_a_loop_carries(rows: tuple[str, str], verdict: str) -> None:
+    """Four rows are written before a loop that reads as many as the iteration before has set."""
+    first, then = rows
+    text = program(
+        f"%t = pto.alloc_tile valid_row = %c4 valid_col = %c64 : {OPEN}",
+        f"pto.texpands ins(%one : f32) outs(%t : {OPEN})",
+        f"pto.set_validshape %t, {first}, %c64 : {OPEN}",
+        "%more = arith.constant 5 : index",
+        LOOP,
+        f"%r, %w = pto.get_validshape %t : {OPEN}",
+        f"%to = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%r, %c64]"
+        f" : {VIEW} -> {SOME}",
+        f"pto.tstore ins(%t : {OPEN}) outs(%to : {SOME})",
+        "%is_first = arith.cmpi eq, %i, %c0 : index",
+        "%later = arith.select %is_first, %c4, %more : index",
+        f"pto.set_validshape %t, {then}, %c64 : {OPEN}",
+        "}",
+        tile=OPEN,
+    )
+    assert told(text, "n >= 3").verdict == verdict
+
+
 def test_a_plan_that_reuses_a_live_tile() -> None:
     """The fault of PTOAS issue 934: the second tile lies over the end of the first."""
 

@@ -31,7 +31,7 @@ from pto.lang.express.shapes import (
 )
 from pto.lang.values.operators import COMMUTES, Comparison, operations
 from pto.lang.values.scalars import Scalar, is_number, select
-from pto.lang.values.tiles import Extents, Tile, region_text, same_region, tile
+from pto.lang.values.tiles import Extent, Extents, Tile, region_text, same_extent, same_region, tile
 
 _ALIKE = COMMUTES | {"max", "min"}
 
@@ -174,7 +174,7 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
             _require_onesize_text(one, other, axis)
         region = session.region(one)
         wanted = [
-            select(filled, session.region(other)[n], region[n]) if n in axes else region[n]
+            _selected(filled, session.region(other)[n], region[n]) if n in axes else region[n]
             for n in (0, 1)
         ]
         if not same_region((wanted[0], wanted[1]), region):
@@ -183,6 +183,11 @@ def adapted(a: Tile, b: Tile, spread: str | None) -> Generator[None]:
     yield
     for one, region in before:
         set_region(one, *region)
+
+
+def _selected(condition: object, a: Extent, b: Extent) -> Extent:
+    """`a` where the condition holds, else `b`: one extent if both are known to be equal."""
+    return b if same_extent(a, b) else select(condition, a, b)
 
 
 def _require_onesize_text(filled: Tile, other: Tile, axis: int) -> None:

@@ -229,10 +229,11 @@ def region_text(region: Extents) -> str:
 
 def same_region(one: Extents, other: Extents) -> bool:
     """True if both are certainly equal: equal Python numbers, or the same value of the program."""
-    return all(
-        a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
-        for a, b in zip(one, other, strict=True)
-    )
+    return all(same_extent(a, b) for a, b in zip(one, other, strict=True))
+
+
+def same_extent(a: Extent, b: Extent) -> bool:
+    return a == b if isinstance(a, int) and isinstance(b, int) else a is b and a is not None
 
 
 def _is_element(key: object) -> bool:
