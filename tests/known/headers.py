@@ -17,7 +17,6 @@ _LAYOUTS = {
     "NZ": ", blayout=col_major, slayout=row_major",
     "ZN": ", slayout=col_major",
     "ZZ": ", slayout=row_major",
-    "NN": ", blayout=col_major, slayout=col_major",
     "ACC": ", blayout=col_major, slayout=row_major, fractal=1024",
     "SCALE_A": ", slayout=row_major, fractal=32",
     "SCALE_B": ", blayout=col_major, slayout=col_major, fractal=32",

@@ -85,7 +85,7 @@ FACTS = [
         "the left tile of an MX product has a multiple of 64 columns",
         "a5",
         "tmatmul.mx left:16x32xf8E4M3FN:NZ scaling:16x32xf16:ZZ right:32x16xf8E4M3FN:ZN"
-        " scaling:32x16xf16:NN -> acc:16x16xf32:ACC",
+        " scaling:32x16xf16:ZZ -> acc:16x16xf32:ACC",
         _MX.format(256, 512),
         "PTO-L066",
         "warning",
