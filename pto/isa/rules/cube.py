@@ -7,6 +7,7 @@ a run executes them as they are written.
 
 from __future__ import annotations
 
+from pto.core.compact import Compact
 from pto.core.layout import FRACTAL_MX
 from pto.core.tile import TileType
 from pto.isa.meaning.cube.factors import SCALE_SHIFT
@@ -39,6 +40,31 @@ def rows_in_boxes(case: Case, lhs: str) -> str | None:
     """TMATMUL reads boxes, also of one valid row; a tile of one row is filled without boxes."""
     tile = case.tile(lhs)
     return "it has one row, which tgemv multiplies" if tile is not None and tile.rows == 1 else None
+
+
+@rule_of(
+    "PTO-L067",
+    "expects {names} with compact=normal where whole boxes are not valid",
+    id="boxes-adjoin",
+    severity="warning",
+)
+def boxes_adjoin(case: Case, *names: str) -> str | None:
+    """The unit gets the valid sizes alone: it takes boxes that follow each other without the rest
+    of the tile, and only moves of compact tiles place them so."""
+    for name, tile in case.tiles(names):
+        axis = _pitch_axis(case, tile)
+        box, valid = tile.box[axis], tile.valid[axis]
+        if tile.compact is not Compact.NULL or not valid or tile.rows == 1:
+            continue
+        if -(-valid // box) < tile.shape[axis] // box:
+            return f"{name} is {dims(*tile.shape)}, of which {dims(*tile.valid)} are valid"
+    return None
+
+
+def _pitch_axis(case: Case, tile: TileType) -> int:
+    """The axis along which boxes follow each other: of left tiles rows on a5, columns on a2a3."""
+    by_columns = tile.role.value == "left" and case.profile.name == "a2a3"
+    return 1 if tile.role.value == "right" or by_columns else 0
 
 
 @rule_of(LIBRARY, "expects {lhs} to have one row", id="row-without-boxes", severity="warning")

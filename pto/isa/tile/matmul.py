@@ -11,6 +11,7 @@ from pto.isa.row.instr import Attr, Operand, read, write
 from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.cube import (
     added_in_place,
+    boxes_adjoin,
     row_without_boxes,
     rows_in_boxes,
     scales_found,
@@ -133,6 +134,7 @@ def _places(lhs: str, rhs: str) -> tuple[Rule, ...]:
         in_layout("dst", "NZ").on(NPU).current,
         _product_shapes(lhs, rhs),
         _range(lhs, rhs).on(NPU),
+        boxes_adjoin(lhs, rhs, "dst").on(NPU),
     )
 
 

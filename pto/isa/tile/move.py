@@ -335,6 +335,12 @@ def _into_boxes(case: Case, dst: TileType) -> str | None:
     return None if fits else f"it is {dst.layout.name}"
 
 
+def _is_table(case: Case) -> bool:
+    """True for a table of scales, which no boxes group, as they do scales of MX products."""
+    dst = case.tile("dst")
+    return dst is not None and not dst.layout.is_boxed
+
+
 TMOV = MOVE.row(
     "tmov",
     "dst[i,j] = convert(src[i,j]), between the buffers and layouts of the two tile types",
@@ -376,7 +382,7 @@ TMOV = MOVE.row(
         _bias_row.into("bias").on(NPU),
         table_row.into("scaling").out_of("mat").on(NPU),
         table_at("fp").on(NPU),
-        library_types("dst", "u64 i64").into("scaling").on("a5"),
+        library_types("dst", "u64 i64").into("scaling").only_if(_is_table).on("a5"),
         unchanged_for_both.out_of("acc").on("a5"),
         FRACTAL_512.on("a2a3"),
         keeps_layout.on("a2a3"),
