@@ -1,6 +1,7 @@
 # Two commands: `make demo` shows the product, `make test` runs every check. Both set up .venv themselves.
 # While working: `make quick` is a smoke test of seconds. `make agree` runs every program of the known answers on both
-# engines, and tests of compiled code with all combinations of their parameters, where `make test` takes samples.
+# engines, tests of compiled code with all combinations of their parameters, and all launches of examples as exported,
+# where `make test` takes samples.
 PYTHON ?= python3
 BIN := .venv/bin
 TYPES := $(BIN)/basedpyright --warnings
@@ -22,7 +23,8 @@ quick: .venv/ready
 	$(BIN)/pytest --quick
 
 agree: .venv/ready
-	$(BIN)/pytest --agree tests/known tests/run/jit tests/test_agreement.py tests/test_agreement_programs.py
+	$(BIN)/pytest --agree tests/known tests/run/jit tests/test_agreement.py tests/test_agreement_programs.py \
+		tests/cxx/test_exported_examples.py
 
 demo: .venv/ready
 	$(BIN)/python -m examples.demo

@@ -105,6 +105,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 # that wait for others before all, while types are judged. xdist is told to keep the order.
 _LONGEST = (
     *("cluster/test_ray.py", "gym/test_pool.py", "run/test_limit.py"),
+    "cxx/test_exported_examples.py",
     *("cxx/test_kernel.py", "examples/test_examples.py", "run/jit/test_rearrange.py"),
     *("lang/test_expressions.py", "test_agreement.py", "run/jit/test_tiles.py"),
     *("run/jit/test_moves.py", "run/jit/test_cube_moves.py", "observe/timing/test_published.py"),
@@ -123,7 +124,10 @@ _LONGEST = (
 # Tests that compile a program for each combination of their parameters, or take long for each.
 _PRODUCTS = {
     Path(__file__).parent / name
-    for name in ("run/jit", "known/test_halves.py", "lang/test_expressions.py")
+    for name in (
+        *("run/jit", "known/test_halves.py"),
+        *("lang/test_expressions.py", "cxx/test_exported_examples.py"),
+    )
 }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,16 +24,23 @@ ROWS, COLS = 32, 64
 SLOT = ROWS * COLS * 4
 
 
-def pair(both_ways: bool, split: int, **options: object) -> pto.Kernel[...]:
-    """o = 2 q k^T, or 4 (q k^T) k, summed over two rounds; each sub-block stores its rows."""
-    mask, slots = (3, 4) if both_ways else (1, 8)
-    rows = ROWS // 2 if split else ROWS
+def pair(target: str, both_ways: bool, split: int, **options: object) -> pto.Kernel[...]:
+    """o = 2 q k^T, or 4 (q k^T) k, summed over two rounds; each sub-block stores its half.
 
-    def cube(q: HALF, k: HALF, o: FLOAT) -> None:
+    On a2a3 the slots of the queue lie in the argument `room`.
+    """
+    mask, slots = (3, 4) if both_ways else (1, 8)
+    rows, cols = (ROWS // 2, COLS) if split == 1 else (ROWS, COLS // 2 if split == 2 else COLS)
+    in_memory = target == "a2a3"
+
+    def opened(room: FLOAT, buffers: dict[str, Any]) -> dict[str, Any]:
+        return buffers | {"gm_slot_buffer": room} | options if in_memory else buffers | options
+
+    def cube(q: HALF, k: HALF, o: FLOAT, room: FLOAT) -> None:
         buffers = {"c2v_consumer_buf": isa.import_reserved_buffer("c2v", "vector")}
         if both_ways:
             buffers["v2c_consumer_buf"] = isa.reserve_buffer("v2c", slots * SLOT, "mat", True)
-        isa.aic_initialize_pipe(mask, SLOT, **buffers, **options)
+        isa.aic_initialize_pipe(mask, SLOT, **opened(room, buffers))
         for _ in pto.range(2):
             product = pto.dot(pto.load(q, ROWS, COLS), pto.load(k.T, COLS, COLS))
             isa.tpush_to_aiv(product, split)
@@ -42,26 +50,30 @@ def pair(both_ways: bool, split: int, **options: object) -> pto.Kernel[...]:
                 isa.tfree_from_aiv(split)
                 isa.tpush_to_aiv(product, split)
 
-    def vector(q: HALF, k: HALF, o: FLOAT) -> None:
+    def vector(q: HALF, k: HALF, o: FLOAT, room: FLOAT) -> None:
         buffers = {"c2v_consumer_buf": isa.reserve_buffer("c2v", slots * SLOT, "vec", True)}
         if both_ways:
             buffers["v2c_consumer_buf"] = isa.import_reserved_buffer("v2c", "f")
-        isa.aiv_initialize_pipe(mask, SLOT, **buffers, **options)
-        first = pto.subblock_idx() * rows if split else 0
-        total, popped = pto.zeros(rows, COLS, pto.f32), pto.tile_type(rows, COLS, pto.f32)
+        isa.aiv_initialize_pipe(mask, SLOT, **opened(room, buffers))
+        half = pto.subblock_idx() if split else 0
+        total, popped = pto.zeros(rows, cols, pto.f32), pto.tile_type(rows, cols, pto.f32)
         for _ in pto.range(2):
             twice = isa.tpop_from_aic(split, to=popped) * 2.0
             isa.tfree_from_aic(split)
             if both_ways:
-                boxed = pto.tile(rows, COLS, pto.f16, layout="NZ")
-                isa.tmov(boxed, twice.to(pto.f16))
-                isa.tpush_to_aic(boxed, split)
+                pushed = twice.to(pto.f16)
+                if not in_memory:
+                    boxed = pto.tile(rows, cols, pto.f16, layout="NZ")
+                    isa.tmov(boxed, pushed)
+                    pushed = boxed
+                isa.tpush_to_aic(pushed, split)
                 twice = isa.tpop_from_aic(split, to=popped)
                 isa.tfree_from_aic(split)
             total = total + twice
-        pto.store(o[first : first + rows, :], total)
+        i, j = (half * rows if split == 1 else 0), (half * cols if split == 2 else 0)
+        pto.store(o[i : i + rows, j : j + cols], total)
 
-    return pto.pair(cube, vector, profile="a5", name="f")
+    return pto.pair(cube, vector, profile=target, name="f")
 
 
 def statuses(path: Path) -> list[tuple[str, list[str]]]:
@@ -70,23 +82,18 @@ def statuses(path: Path) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.usefixtures("a_compiler")
-@pytest.mark.parametrize(
-    ("both_ways", "split", "options"),
-    [
-        (False, 0, {}),
-        (False, 0, {"nosplit": True}),
-        (False, 1, {}),
-        (True, 0, {}),
-        (True, 0, {"nosplit": True}),
-        (True, 1, {}),
-    ],
-)
-def test_an_exported_pair_computes_what_it_computes_here(both_ways, split, options, tmp_path):
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+@pytest.mark.parametrize(("split", "options"), [(0, {}), (0, {"nosplit": True}), (1, {}), (2, {})])
+def test_an_exported_pair_computes_what_it_computes_here(
+    split, options, target, both_ways, tmp_path
+):
     """Small integers: products and sums are exact, whatever their order."""
     rng = np.random.default_rng(3)
     q, k = (rng.integers(-2, 3, (n, COLS)).astype(np.float16) for n in (ROWS, COLS))
-    kernel, o = pair(both_ways, split, **options), np.zeros((ROWS, COLS), np.float32)
-    kernel.export(q, k, o, out=str(tmp_path / "out"), device="950pr")
+    kernel, o = pair(target, both_ways, split, **options), np.zeros((ROWS, COLS), np.float32)
+    room = np.zeros(8 * SLOT // 4, np.float32)
+    kernel.export(q, k, o, room, out=str(tmp_path / "out"))
     product = 2 * q.astype(np.float32) @ k.T.astype(np.float32)
     expected = 2 * (product @ k.astype(np.float32) if both_ways else product)
     golden = (tmp_path / "out/data/golden_o.bin").read_bytes()
