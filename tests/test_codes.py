@@ -282,7 +282,7 @@ def test_a_launch_that_writes_what_another_reads() -> None:
 def test_every_code_is_raised_by_a_test() -> None:
     """Tests name the code they expect; pages of whole programs are tests themselves."""
     named = codes_in("tests/[!t]*/**/*.py", "tests/test_[!c]*.py", "tests/t*/**/*.py")
-    named |= codes_in("tests/**/*.pto") | {*COMMANDS, *PROGRAMS, *HOST}
+    named |= codes_in("tests/**/*.pto", "tests/judging/**/*.txt") | {*COMMANDS, *PROGRAMS, *HOST}
     assert {*CODES} - named - {*TEXTS, *KERNELS, *WARNED} - {
         "PTO-R032",
         "PTO-U247",

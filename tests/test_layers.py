@@ -30,6 +30,7 @@ LAYERS = {
     "cxx": 10,
     "view": 11,
     "graphs": 11,
+    "judging": 11,
     "cli": 12,
     "lsp": 12,
     "mcp": 12,

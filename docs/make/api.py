@@ -20,7 +20,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Tiles and arrays": ("pto.lang.express", "pto.lang.values"),
     "Check, compare and time": (
         *("pto.lang.program", "pto.observe", "pto.lang.diff", "pto.lang.tune", "pto.lang.trial"),
-        *("pto.run.watch", "pto.core", "pto.lang.call", "pto.view.side"),
+        *("pto.run.watch", "pto.core", "pto.lang.call", "pto.view.side", "pto.judging"),
     ),
     "Programs as text and in C++": ("pto.ir", "pto.cxx"),
     "Devices, graphs and clusters": (

@@ -54,6 +54,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("The sanitizer", "guide/sanitizer.md"),
             ("Testing and debugging", "guide/testing.md"),
             ("Proofs for every size", "guide/prove.md"),
+            ("Judging kernels for a task", "guide/judge.md"),
             ("Who orders the pipes", "study.md"),
             ("Faults that were reported", "reports.md"),
         ],

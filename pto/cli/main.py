@@ -27,6 +27,7 @@ VERBS = {
     "run": "execute a kernel and show the arrays that it changed",
     "time": "estimate how long a kernel takes on a chip, what limits it, where it waits",
     "tune": "find the constants that make a kernel fastest on a chip",
+    "judge": "judge kernels for a task: right, safe, deterministic, and how fast",
     "prove": "prove properties of a kernel for every size and grid, or find a counterexample",
     "view": "show a kernel on one page: source, program, C++, tiles, layouts and timeline",
     "plan": "show the address of each tile, the use of each buffer, and the event ids",

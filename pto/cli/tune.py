@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console, findings, options
-from pto.cli.arithmetic import computed, parsed
 from pto.cli.program import is_python
 from pto.core.errors import fail
 from pto.core.render import Piece
+from pto.lang.arithmetic import computed, parsed
 from pto.lang.file import constant, find_tunable, kernel_values
 from pto.lang.kernel import Blocks, Kernel
 from pto.lang.trial import Config, Trial

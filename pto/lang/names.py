@@ -34,6 +34,8 @@ HOMES: Final = {
     "pto.lang.express.product": "dot",
     "pto.lang.express.trigonometry": "cos sin",
     "pto.lang.define": "kernel pair",
+    "pto.judging.judgement": "Judgement",
+    "pto.judging.pool": "judge",
     "pto.lang.kernel": "Kernel",
     "pto.lang.call.place": "KernelError",
     "pto.lang.optimize": "OptimizedKernel",

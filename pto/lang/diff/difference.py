@@ -134,6 +134,11 @@ def _origin(found: Difference) -> list[Note]:
     if who is None:
         nobody = Note("no instruction wrote this element: it holds its initial value")
         return [] if found.doubt else [nobody]
+    return blame_notes(who)
+
+
+def blame_notes(who: Blame) -> list[Note]:
+    """The instruction that made an element, and the one that stored it."""
     origin = "" if who.source is None else f" from {who.source}"
     stored = Note(f"stored by {who.store}{origin}", who.store.op.loc)
     if who.maker is None or who.source is None:

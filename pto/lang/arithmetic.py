@@ -1,4 +1,4 @@
-"""Arithmetic expressions on the command line: integers, names, and sizes of arrays.
+"""Arithmetic expressions in text: integers, names, and sizes of arrays.
 
 `cdiv(x.shape[0], rows) * 2`, `(4, 8)`. An expression is parsed as Python and evaluated here: only
 `cdiv`, `max` and `min` can be called, and `shape` is the only attribute.

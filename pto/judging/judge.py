@@ -1,0 +1,146 @@
+"""Judges one candidate, in a process that has the task; `pool.py` runs these processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from socket import socket
+from typing import Any
+
+import numpy as np
+
+from pto.core.errors import Diagnostic, PtoError, fail
+from pto.judging.candidate import Candidate
+from pto.judging.correct import CaseRun, check_right
+from pto.judging.judgement import CaseResult, Judgement
+from pto.judging.orders import check_deterministic, check_safe
+from pto.judging.programs import Calls, read_calls, read_finding
+from pto.judging.speed import check_time
+from pto.judging.task import Case, Task, TaskError
+from pto.judging.tracer import ask
+from pto.target.profile import choose
+from pto.verify import judge as verified
+
+_MOST_ELEMENTS = 1 << 22  # of the arrays of a case whose values are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a candidate is judged."""
+
+    device: str | None = None
+    seed: int | None = None
+    elements: int = _MOST_ELEMENTS
+    timed: bool = True
+
+
+@dataclass(slots=True)
+class Judge:
+    """Judges candidates for one task."""
+
+    task: Task
+    link: socket  # to the process that traces
+    options: Options = field(default_factory=Options)
+
+    def judge(self, candidate: Candidate) -> Judgement:
+        """The verdict about a candidate."""
+        started = time.monotonic()
+        seed = self.options.seed
+        seed = int.from_bytes(os.urandom(6), "little") if seed is None else seed
+        device = self.options.device or self.task.device or "950pr"
+        found = Judgement(self.task.name, candidate.name, device, seed=seed)
+        try:
+            self._judge(candidate, found)
+        except TaskError:
+            raise
+        except PtoError as error:
+            name = "right" if any(c.name == "legal" for c in found.checks) else "builds"
+            found.add(name, "", error.diagnostics)
+        found.skip_rest()
+        found.seconds = time.monotonic() - started
+        return found
+
+    def _judge(self, candidate: Candidate, found: Judgement) -> None:
+        random = np.random.default_rng(found.seed)
+        target = choose(profile_name=None, device_name=found.device)
+        declared = [self.task.scaled(c, self.options.elements) for c in self.task.cases]
+        cases = [*declared, *self.task.hidden(random)]
+        timed = [c.full or c for c in declared]
+        shapes = [*cases, *timed]
+        calls = self._programs(candidate, shapes, target.profile.name)
+        launches = sum(len(c.launches) for c in calls)
+        if not found.add("builds", f"{launches} launches in {len(calls)} cases", _idle(calls)):
+            return
+        if not found.add("legal", str(target), self._illegal(calls, found.device)):
+            return
+        found.cases = [_result(self.task, case) for case in cases]
+        for result, case in zip(found.cases, cases, strict=True):
+            result.values_on = _shown(self.task, case) if case.full else ""
+        values = np.random.default_rng([found.seed, 1])  # drawn after the candidate has ended
+        runs = [
+            CaseRun(self.task, case, each, values, found.device)
+            for case, each in zip(cases, calls, strict=False)
+        ]
+        is_right = check_right(found, runs)
+        small = min(runs, key=lambda run: (run.case.fill != "random", run.elements))
+        is_safe = check_safe(found, small)
+        if is_right and is_safe and check_deterministic(found, small) and self.options.timed:
+            own = list(zip(found.cases, timed, calls[len(cases) :], strict=False))
+            check_time(found, self.task, own)
+
+    def _programs(self, candidate: Candidate, cases: Sequence[Case], profile: str) -> list[Calls]:
+        """The launches of a candidate for each case."""
+        if candidate.kind == "pto":
+            return [self._of_text(candidate, case) for case in cases]
+        asked: list[dict[str, Any]] = []
+        for case in cases:
+            shapes = self.task.shapes(case)
+            arrays = {name: (shape, kind.name) for name, (shape, kind) in shapes.items()}
+            asked.append({"arrays": arrays, "numbers": self.task.numbers(case)})
+        request = {
+            "text": candidate.text,
+            "file": candidate.name,
+            "entry": candidate.entry,
+            "task": self.task.name,
+            "profile": profile,
+            "blocks": candidate.blocks or "1",
+            "cases": asked,
+        }
+        answer = ask(self.link, request)
+        if "findings" in answer:
+            raise PtoError(*map(read_finding, answer["findings"]))
+        calls = read_calls(answer)
+        if len(calls) != len(cases):
+            raise fail("PTO-J013", f"launches for {len(calls)} of {len(cases)} cases")
+        return calls
+
+    def _of_text(self, candidate: Candidate, case: Case) -> Calls:
+        arrays = {n: (s, k.name) for n, (s, k) in self.task.shapes(case).items()}
+        return candidate.calls(arrays, self.task.numbers(case))
+
+    def _illegal(self, calls: Sequence[Calls], device: str) -> list[Diagnostic]:
+        """The errors of the programs on the profile of the device."""
+        seen: dict[str, list[Diagnostic]] = {}
+        for launch in (each for call in calls for each in call.launches):
+            if launch.program.key not in seen:
+                found = verified(launch.module, device=device)[1]
+                seen[launch.program.key] = [d for d in found if d.severity == "error"]
+        return list(dict.fromkeys(d for found in seen.values() for d in found))
+
+
+def _idle(calls: Sequence[Calls]) -> list[Diagnostic]:
+    if all(call.launches for call in calls):
+        return []
+    return [Diagnostic("PTO-J010", "the candidate launches no kernel: the host may not compute")]
+
+
+def _result(task: Task, case: Case) -> CaseResult:
+    full = case.full or case
+    return CaseResult(full.name, case.is_declared, _shown(task, full), "", None)
+
+
+def _shown(task: Task, case: Case) -> str:
+    parts = (f"{n} {'x'.join(map(str, s))}x{k}" for n, (s, k) in task.shapes(case).items())
+    return ", ".join(parts)

@@ -1,0 +1,89 @@
+"""Is the order right: the sanitizer, proofs, and runs in other orders that give the same bits?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pto.core.errors import Diagnostic, PtoError
+from pto.judging.correct import SECONDS, CaseRun
+from pto.judging.judgement import Judgement
+from pto.judging.programs import POISONS, RecordedLaunch
+from pto.observe.proofs import prove
+from pto.observe.sanitize import sanitize
+from pto.plan.calls import entry_functions
+from pto.run.launch.arguments import parameters
+
+_ORDERS = ("early", "late", "random:1", "random:2")
+
+
+def check_safe(found: Judgement, run: CaseRun) -> bool:
+    """No races, undefined reads, accesses out of bounds or unordered writes."""
+    arrays = run.arrays(POISONS[0])
+    errors: list[Diagnostic] = []
+    proved: list[str] = []
+    seen: set[tuple[object, ...]] = set()
+    for each in run.calls.launches:
+        try:
+            verdict = sanitize(
+                each.module,
+                entry=each.entry,
+                args=each.values(arrays),
+                blocks=each.blocks,
+                device=run.device,
+                fixes=False,
+                timeout=SECONDS,
+            )
+            errors += [d for d in verdict if d.severity == "error"]
+        except PtoError as error:
+            errors += error.diagnostics
+        key = each.program.key, each.blocks, each.args
+        if not errors and key not in seen:
+            seen.add(key)
+            errors += _refuted(each, run, proved)
+        if errors:
+            break
+    what = "the sanitizer has no finding"
+    if proved:
+        what += f"; proved: {', '.join(dict.fromkeys(proved))}"
+    return found.add("safe", "" if errors else what, list(dict.fromkeys(errors)))
+
+
+def _refuted(each: RecordedLaunch, run: CaseRun, proved: list[str]) -> Iterator[Diagnostic]:
+    """What a proof refutes for the numbers and the grid of a launch, whatever the data."""
+    functions = entry_functions(each.module, each.entry)
+    names = [p.name for p in parameters(*functions)]
+    pairs = zip(names, each.args, strict=False)
+    given = {n: v for n, v in pairs if isinstance(v, int) and not isinstance(v, bool)}
+    try:
+        proofs = prove(
+            each.module,
+            functions,
+            profile=_profile(run),
+            given=given,
+            blocks=each.blocks,
+        )
+    except PtoError:
+        return  # what the program lacks is not for a proof to say
+    proved += [answer.question for _, answer in proofs if answer.verdict == "proved"]
+    yield from (d for d in proofs.findings if d.severity == "error")
+
+
+def _profile(run: CaseRun) -> str:
+    from pto.target.profile import device
+
+    return device(run.device).profile
+
+
+def check_deterministic(found: Judgement, run: CaseRun) -> bool:
+    """The same bits in every order that synchronisation leaves open."""
+    wanted = run.run(run.arrays(POISONS[0]), engine="reference")
+    for order in _ORDERS:
+        try:
+            other = run.run(run.arrays(POISONS[0]), engine="reference", schedule=order)
+        except PtoError as error:
+            return found.add("deterministic", order, error.diagnostics)
+        for a in run.task.outputs:
+            if wanted[a.name].tobytes() != other[a.name].tobytes():
+                message = f"{a.name} has other bits in schedule {order} in {run.case.name}"
+                return found.add("deterministic", order, [Diagnostic("PTO-J007", message)])
+    return found.add("deterministic", f"equal bits in schedules {', '.join(_ORDERS)}")

@@ -1,0 +1,334 @@
+"""A task: the arguments of an operator, its cases, and a reference that says what is right.
+
+A task is a Python file with `arguments`, `cases` and `reference`; docs/guide/judge.md describes
+these and the optional names. The judge adds cases of its own with sizes and values that no file
+contains.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from math import gcd, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pto.core.dtypes import DType, decode, dtype, encode
+from pto.core.errors import Diagnostic, PtoError, fail, nearest
+from pto.judging.precision import Precision, of_words
+from pto.lang.arithmetic import computed, parsed
+from pto.lang.file import executed, users_code
+
+Array = npt.NDArray[Any]
+Draw = np.random.Generator
+_SPEC = re.compile(r"(?:(in|out|inout)\s+)?(\w+)\s*(?:\[([^\]]*)\])?")
+_KNOWN = (
+    *("arguments", "cases", "reference", "ranges", "sizes", "draw", "precision", "device"),
+    *("nan", "work"),
+)
+_ANCHORS = ("baseline_us", "bound_us")  # members of a case that are no arguments
+_SMALL = 300  # the largest size that the judge draws, where a task does not ask for larger ones
+_RANGE = (-2.0, 2.0)
+_WHOLE_RANGE = (-100, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: `f32[m, n]`, `out f32[m, 2 * n]`, or a number, `f32`."""
+
+    name: str
+    role: str  # in, out, inout
+    kind: str  # an element type, or a name that each case gives one
+    sizes: tuple[str, ...] | None  # None: a number
+
+    @property
+    def is_array(self) -> bool:
+        return self.sizes is not None
+
+    @property
+    def is_written(self) -> bool:
+        return self.role != "in"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Sizes, types and numbers of one call, and the kind of values that are drawn for it."""
+
+    name: str
+    values: Mapping[str, Any]
+    fill: str = "random"  # or extremes, nan
+    is_declared: bool = True  # by the task; otherwise the judge has drawn it
+    anchors: Mapping[str, float] = field(default_factory=dict[str, float])
+    full: Case | None = None  # the case that this one is scaled down from
+
+
+Shapes = dict[str, tuple[tuple[int, ...], DType]]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An operator: arguments, cases, reference."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    cases: tuple[Case, ...]
+    reference: Callable[..., Any]
+    precision: Precision
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, Any])
+    sizes: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Any])
+    draw: Callable[[Mapping[str, Any], Draw], Mapping[str, Any]] | None = None
+    device: str | None = None
+    has_nan: bool = True
+    work: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
+
+    @property
+    def outputs(self) -> list[Argument]:
+        return [a for a in self.arguments if a.is_array and a.is_written]
+
+    # ---- the shapes and values of a case
+
+    def shapes(self, case: Case) -> Shapes:
+        """The shape and element type of each array."""
+        found: Shapes = {}
+        for a in self.arguments:
+            if a.sizes is not None:
+                shape = tuple(self._size(a, text, case) for text in a.sizes)
+                found[a.name] = shape, self._kind(a, case)
+        return found
+
+    def numbers(self, case: Case) -> dict[str, Any]:
+        """The members of a case: sizes, attributes and numbers."""
+        return {n: v for n, v in case.values.items() if n not in _ANCHORS}
+
+    def _kind(self, a: Argument, case: Case) -> DType:
+        return dtype(str(case.values.get(a.kind, a.kind)))
+
+    def _size(self, a: Argument, text: str, case: Case) -> int:
+        try:
+            found = computed(parsed(text), self.numbers(case))
+        except ValueError as error:
+            raise _wrong(self.name, f"size `{text}` of {a.name} in {case.name}: {error}") from None
+        if not isinstance(found, int) or found < 0:
+            raise _wrong(self.name, f"size `{text}` of {a.name} is {found} in {case.name}")
+        return found
+
+    def inputs(self, case: Case, random: Draw) -> dict[str, Array]:
+        """The values of the arrays that the operator reads."""
+        shapes = self.shapes(case)
+        given = self._drawn(case, random) if case.fill == "random" or self.draw else {}
+        found: dict[str, Array] = {}
+        for a in self.arguments:
+            if not a.is_array or a.role == "out":
+                continue
+            shape, kind = shapes[a.name]
+            if a.name in given:
+                found[a.name] = _items(kind, np.broadcast_to(given[a.name], shape))
+            else:
+                found[a.name] = self._random(a, shape, kind, case.fill, random)
+        return found
+
+    def _drawn(self, case: Case, random: Draw) -> Mapping[str, Any]:
+        if self.draw is None:
+            return {}
+        with _code_of_task():
+            return self.draw(self.numbers(case), random)
+
+    def _random(
+        self, a: Argument, shape: tuple[int, ...], kind: DType, fill: str, random: Draw
+    ) -> Array:
+        low, high = self.ranges.get(a.name, _RANGE if kind.is_float else _WHOLE_RANGE)
+        if not kind.is_float:
+            low, high = max(int(low), int(kind.min)), min(int(high), int(kind.max))
+            return _items(kind, random.integers(low, high, shape, np.int64, endpoint=True))
+        values = random.uniform(low, high, shape)
+        if fill == "extremes":
+            ends = np.array([low, high, min(max(0.0, low), high), 0.5 * (low + high)])
+            values = np.where(random.random(shape) < 0.5, random.choice(ends, shape), values)
+        if fill == "nan" and values.size:
+            values.reshape(-1)[random.integers(values.size)] = np.nan
+        return _items(kind, values)
+
+    def expected(self, case: Case, inputs: Mapping[str, Array], *, same: bool = False) -> Expected:
+        """The exact values of the outputs, by name; `same`: computed in the element types."""
+        shapes = self.shapes(case)
+        given: dict[str, Any] = self.numbers(case)
+        for name, items in inputs.items():
+            given[name] = items.copy() if same else decode(shapes[name][1], items)
+        taken = inspect.signature(self.reference).parameters
+        with _code_of_task():
+            result = self.reference(**{n: given[n] for n in taken if n in given})
+        names = [a.name for a in self.outputs]
+        if not isinstance(result, dict):
+            every = result if isinstance(result, tuple) else (result,)
+            if len(every) != len(names):
+                message = f"reference returns {len(every)} arrays, the task has {', '.join(names)}"
+                raise _wrong(self.name, message)
+            result = dict(zip(names, every, strict=True))
+        found: Expected = {}
+        for name in names:
+            values = np.asarray(result[name])
+            if values.shape != shapes[name][0]:
+                message = f"reference gives {name} the shape {values.shape}, not {shapes[name][0]}"
+                raise _wrong(self.name, message)
+            found[name] = values
+        return found
+
+    def floor(self, case: Case) -> tuple[float, float]:
+        """The bytes and operations that no kernel can do without."""
+        moved = float(sum(prod(s) * k.itemsize for s, k in self.shapes(case).values()))
+        with _code_of_task():
+            said = {} if self.work is None else self.work(self.numbers(case))
+        return float(said.get("bytes", moved)), float(said.get("flops", 0.0))
+
+    # ---- cases of the judge
+
+    def hidden(self, random: Draw) -> list[Case]:
+        """Cases with drawn sizes: odd ones, the smallest, extreme values, NaN."""
+        found: list[Case] = []
+        wanted = ["odd sizes", "other sizes", "the smallest sizes", "extremes"]
+        floats = any(self._is_float(a) for a in self.arguments if a.role != "out")
+        wanted += ["nan"] if self.has_nan and floats else []
+        for number, name in enumerate(wanted):
+            base = self.cases[int(random.integers(len(self.cases)))]
+            sizes = {
+                n: least if name == "the smallest sizes" else _drawn_size(least, most, step, random)
+                for n, (least, most, step) in self._varying().items()
+                if n in base.values
+            }
+            values = {**base.values, **sizes}
+            shown = ", ".join(f"{n}={v}" for n, v in sizes.items())
+            fill = name if name in ("extremes", "nan") else "random"
+            title = f"hidden {number + 1}: {name}" + (f" ({shown})" if shown else "")
+            found.append(Case(title, values, fill, is_declared=False))
+        return found
+
+    def _is_float(self, a: Argument) -> bool:
+        return a.is_array and self._kind(a, self.cases[0]).is_float
+
+    def _varying(self) -> dict[str, tuple[int, int, int]]:
+        """Least, greatest and step of each size that may vary.
+
+        Without `sizes` those vary that differ between cases, in steps of the power of two that
+        divides all of them.
+        """
+        found: dict[str, tuple[int, int, int]] = {}
+        for name in self._size_names():
+            values = [int(c.values[name]) for c in self.cases if name in c.values]
+            if name in self.sizes:
+                values = [int(n) for n in self.sizes[name]]
+                step = 1 if len(values) == 2 else gcd(*(n - values[0] for n in values[1:]), 0) or 1
+            else:
+                step = gcd(*values) & -gcd(*values)
+            if len(set(values)) > 1:
+                found[name] = min(values), max(values), step
+        return found
+
+    def _size_names(self) -> list[str]:
+        words = (
+            w for a in self.arguments for s in a.sizes or () for w in re.findall(r"[a-zA-Z_]\w*", s)
+        )
+        known = self.cases[0].values
+        return [n for n in dict.fromkeys(words) if isinstance(known.get(n), int)]
+
+    def scaled(self, case: Case, most: int) -> Case:
+        """The case with sizes that vary halved until its arrays have at most `most` elements."""
+        varying, values = self._varying(), dict(case.values)
+
+        def elements() -> int:
+            return sum(prod(s) for s, _ in self.shapes(replace(case, values=values)).values())
+
+        while elements() > most:
+            left = [(values[n], n) for n, (least, _, _) in varying.items() if values[n] > least]
+            if not left:
+                return case
+            size, name = max(left)
+            least, _, step = varying[name]
+            values[name] = max(least, size // 2 // step * step)
+            if values[name] == size:
+                return case
+        if values == dict(case.values):
+            return case
+        return replace(case, name=f"{case.name}, scaled down", values=values, full=case)
+
+
+Expected = dict[str, Array]
+
+
+def _drawn_size(least: int, most: int, step: int, random: Draw) -> int:
+    """A size between two, odd where it may be, and small enough to run in no time."""
+    high = min(most, max(least, _SMALL))
+    found = least + int(random.integers(max(1, (high - least) // step + 1))) * step
+    return found + 1 if step == 1 and found % 2 == 0 and found + 1 <= high else found
+
+
+def _items(kind: DType, values: Array) -> Array:
+    return np.ascontiguousarray(encode(kind, values)).view(kind.numpy)
+
+
+class TaskError(PtoError):
+    """The task is wrong, not the candidate."""
+
+
+def _wrong(task: str, message: str) -> TaskError:
+    help = "docs/guide/judge.md shows a task"
+    return TaskError(Diagnostic("PTO-U350", f"task {task}: {message}", help=help))
+
+
+@contextmanager
+def _code_of_task() -> Generator[None]:
+    """A context for functions of a task: what they raise is a mistake of the task."""
+    try:
+        with users_code(), np.errstate(all="ignore"):
+            yield
+    except PtoError as error:
+        raise TaskError(*error.diagnostics) from None
+
+
+# ---- from a file
+
+
+def read_task(path: Path) -> Task:
+    """The task of a Python file."""
+    if path.suffix != ".py":
+        raise fail("PTO-U350", f"{path} is no task", help="give a Python file")
+    module = executed(path)
+    names = {n: v for n, v in vars(module).items() if not n.startswith("_")}
+    name = str(names.get("name", path.stem.removesuffix("_task")))
+    for needed in ("arguments", "cases", "reference"):
+        if needed not in names:
+            close = next((n for n in names if nearest(needed, [n])), None)
+            other = f"; it has `{close}`" if close else ""
+            raise _wrong(name, f"it has no `{needed}`{other}")
+    arguments = tuple(_argument(name, n, text) for n, text in names["arguments"].items())
+    cases = tuple(_case(name, n, dict(values)) for n, values in enumerate(names["cases"], 1))
+    if not cases or not any(a.is_array and a.is_written for a in arguments):
+        raise _wrong(name, "it needs a case and an output, such as 'out f32[m, n]'")
+    given = {n: names[n] for n in _KNOWN if n in names and n not in ("arguments", "cases")}
+    given["precision"] = of_words(name, given.get("precision"))
+    given["has_nan"] = given.pop("nan", True)
+    task = Task(name=name, arguments=arguments, cases=cases, **given)
+    for case in task.cases:
+        task.shapes(case)
+    return task
+
+
+def _argument(task: str, name: str, text: object) -> Argument:
+    found = _SPEC.fullmatch(str(text).strip())
+    if found is None:
+        raise _wrong(task, f"argument {name} is {text!r}; write 'f32[m, n]' or 'out f32[m, n]'")
+    role, kind, sizes = found.groups()
+    parts = None if sizes is None else tuple(s.strip() for s in sizes.split(",") if s.strip())
+    return Argument(name, role or "in", kind, parts)
+
+
+def _case(task: str, number: int, values: dict[str, Any]) -> Case:
+    anchors = {n: float(values.pop(n)) for n in _ANCHORS if n in values}
+    shown = ", ".join(f"{n}={v}" for n, v in values.items())
+    name = str(values.pop("name", f"case {number}" + (f" ({shown})" if shown else "")))
+    return Case(name, values, anchors=anchors)
