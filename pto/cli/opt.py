@@ -17,10 +17,11 @@ from pto.ir.text.printer import print_module
 from pto.isa.handle.tile import ALLOC_TILE
 from pto.observe.timing import bench
 from pto.optimize.accept import Comparison, random_array
+from pto.optimize.bound import cores_of
 from pto.optimize.grid import grid_of
 from pto.optimize.outcome import Task
 from pto.optimize.report import Optimization
-from pto.optimize.search import cores_of
+from pto.optimize.search import Point, Program
 from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.run.launch.call import count_of
@@ -28,7 +29,7 @@ from pto.target.facts import Profile
 from pto.transform import schedule
 from pto.transform.pass_result import PassResult
 from pto.transform.reuse import Reuse
-from pto.transform.schedule import ProgramLaunch, Schedule, scheduled
+from pto.transform.schedule import ProgramLaunch, scheduled
 from pto.transform.scratch import complete
 from pto.transform.separate import separate_all
 from pto.transform.tidy import drop_unused, tidy
@@ -147,16 +148,19 @@ def _searched_text(args: argparse.Namespace) -> tuple[ProgramLaunch, Optimizatio
     launch.blocks = count_of(grid)
     arrays = [each for each in loaded.values if isinstance(each, np.ndarray)]
 
-    def compare(steps: Schedule) -> list[Comparison]:
+    def compare(point: Point) -> list[Comparison]:
         if sum(each.nbytes for each in arrays) > _SMALL:
             return []
         given = [
             random_array(v, max(v.shape)) if isinstance(v, np.ndarray) else v for v in loaded.values
         ]
-        return [Comparison(launch, scheduled(launch, steps)[0], given)]
+        return [Comparison(launch, scheduled(launch, point.schedule)[0], given)]
 
     (name, *_) = (function.symbol for function in launch.functions)
-    return Task(name, launch, loaded.values, chip, compare).outcome(again=args.again)
+    written = Program(launch, loaded.values)
+    task = Task(name, lambda constants: written, {}, dict, chip, compare)
+    found, report = task.outcome(again=args.again)
+    return found.launch, report
 
 
 def _shown(

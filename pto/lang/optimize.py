@@ -7,10 +7,11 @@ it is checked: order proved, and bits compared with the kernel as written on sma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from inspect import signature
 from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 import numpy as np
 
@@ -20,17 +21,18 @@ from pto.lang.bound import Bound
 from pto.lang.call.place import mistake
 from pto.lang.kernel import Kernel
 from pto.lang.parameter import shaped
-from pto.optimize.accept import Comparison, bits, random_array
+from pto.optimize.accept import Bits, Comparison, bits, random_array
+from pto.optimize.bound import cores_of
 from pto.optimize.grid import grid_of
 from pto.optimize.outcome import Task
 from pto.optimize.report import Optimization
-from pto.optimize.search import cores_of
+from pto.optimize.search import Numbers, Point, Program
 from pto.prove.assume import GRID
 from pto.run.launch.call import extents_of
 from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
 from pto.transform.bind import bind
-from pto.transform.schedule import ProgramLaunch, Schedule, scheduled
+from pto.transform.schedule import ProgramLaunch, scheduled
 
 if TYPE_CHECKING:
     from pto.core.dtypes import DType
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
     from pto.run.machine.device import Device
 
 P = ParamSpec("P")
-_EXTENTS = (600, 300, 100)  # the largest extents of arrays in a small launch
+_SMALL = (600, 300, 100)  # the largest extents of arrays in a small launch
+_EXTENTS = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512)  # of tiles, for constants of a kernel
 _COMPARED = 2  # small launches
 
 
@@ -67,7 +70,8 @@ class SizedLaunch:
 
     key: tuple[object, ...]  # constants and shapes
     made: Specialised
-    args: list[object]
+    values: list[object]  # of the parameters of the kernel
+    args: list[object]  # of the program
     grid: tuple[int, ...]
     follows: bool  # the grid is that which the stores of the program need
     launch: ProgramLaunch
@@ -160,18 +164,124 @@ def optimize(
     if device is not None:
         kernel = kernel.on(find_device(device).profile)
     chip = bench(device, kernel.profile)
-    values = [
-        shaped(p, v) for p, v in zip(kernel.parameters, kernel.values(args, named), strict=True)
-    ]
-    sized = _sized(kernel, values, blocks, chip)
+    given = signature(kernel.function).bind_partial(*args, **named).arguments
+    values = dict(zip((p.name for p in kernel.parameters), kernel.values(args, named), strict=True))
+    values = {p.name: shaped(p, values[p.name]) for p in kernel.parameters}
+    subject = _Subject(kernel, values, blocks, chip, free=set(values) - set(given))
+    written = subject.sized({})
+    task = Task(
+        kernel.name, subject.program, subject.constants(), subject.space, chip, subject.compared
+    )
+    program, report = task.outcome(again=again)
+    return OptimizedKernel(kernel, written, program.launch, report)
 
-    def compare(schedule: Schedule) -> list[Comparison]:
-        small = islice(_small_launches(kernel, values, sized, chip), _COMPARED)
-        return [_compared(each, schedule) for each in small]
 
-    task = Task(kernel.name, sized.launch, sized.args, chip, compare)
-    launch, report = task.outcome(again=again)
-    return OptimizedKernel(kernel, sized, launch, report)
+@dataclass(slots=True)
+class _Subject:
+    """A kernel that is optimised for a launch."""
+
+    kernel: Kernel[...]
+    values: dict[str, object]  # of all parameters
+    blocks: Blocks | None  # the grid, if it is given
+    chip: Bench
+    free: set[str]  # parameters with their default values
+    known: dict[tuple[object, ...], SizedLaunch] = field(
+        default_factory=dict[tuple[object, ...], SizedLaunch]
+    )
+
+    def constants(self) -> dict[str, int]:
+        """The constants that may change: numbers with their defaults, if the grid follows."""
+        if self.blocks is not None:
+            return {}
+        values = ((p.name, self.values[p.name]) for p in self.kernel.parameters)
+        return {
+            name: value
+            for name, value in values
+            if name in self.free and type(value) is int and value in _EXTENTS
+        }
+
+    def space(self) -> dict[str, list[int]]:
+        """Values to try for each constant on which the bits of results do not depend."""
+        small = next(self._small_launches({}), None)
+        if small is None:
+            return {}
+        wanted = self._bits(small)
+        found: dict[str, list[int]] = {}
+        for name, value in self.constants().items():
+            for other in (2 * value, value // 2):
+                try:
+                    if self._bits(self._on_small(small, {name: other})) == wanted:
+                        near = [n for n in _EXTENTS if value <= n * 8 <= value * 64]
+                        found[name] = near
+                    break
+                except PtoError:
+                    continue
+        return found
+
+    def program(self, constants: Numbers) -> Program:
+        """The launch with other constants, on the grid that follows."""
+        found = self.sized(constants)
+        return Program(found.launch, found.args)
+
+    def sized(self, constants: Numbers) -> SizedLaunch:
+        key = tuple(constants.items())
+        if key not in self.known:
+            values = {**self.values, **constants}
+            self.known[key] = _sized(self.kernel, [*values.values()], self.blocks, self.chip)
+        return self.known[key]
+
+    def compared(self, point: Point) -> list[Comparison]:
+        """Small launches as written and at a point, each with several blocks a core."""
+        found: list[Comparison] = []
+        for small in islice(self._small_launches(point.constants), _COMPARED):
+            other = self._on_small(small, point.constants)
+            few = {**point.passes}
+            if "persistent" in few:
+                few["persistent"] = max(1, other.launch.blocks // 3)
+            schedule = Point(point.constants, few).schedule
+            after = scheduled(other.launch, schedule)[0]
+            found.append(Comparison(small.launch, after, small.args))
+        return found
+
+    def _small_launches(self, constants: Numbers) -> Iterator[SizedLaunch]:
+        """Launches of the kernel on small arrays with random elements, the largest first.
+
+        Extents are cut alike, so that arrays still fit each other. A launch that the kernel as
+        written or with other constants refuses is left out.
+        """
+        for extent in _SMALL:
+            values = {
+                name: random_array(v, extent) if isinstance(v, np.ndarray) else v
+                for name, v in self.values.items()
+            }
+            same = all(
+                np.shape(cast("Any", values[n])) == np.shape(cast("Any", v))
+                for n, v in self.values.items()
+                if isinstance(v, np.ndarray)
+            )
+            if not same and not self.sized({}).follows:
+                continue
+            blocks = self.blocks if same else None
+            try:
+                small = _sized(self.kernel, [*values.values()], blocks, self.chip)
+                self._bits(small)
+                self._bits(self._on_small(small, constants))
+            except PtoError:
+                continue
+            yield small
+            if same:
+                return
+
+    def _on_small(self, small: SizedLaunch, constants: Numbers) -> SizedLaunch:
+        """A small launch with other constants."""
+        if not constants:
+            return small
+        values = {**dict(zip(self.values, small.values, strict=True)), **constants}
+        return _sized(self.kernel, [*values.values()], None, self.chip)
+
+    def _bits(self, launch: SizedLaunch) -> Bits:
+        profile = find_profile(self.kernel.profile)
+        return bits(launch.launch, launch.args, "jit", profile)
 
 
 def _sized(
@@ -189,7 +299,7 @@ def _sized(
         bind(function, dict(zip(GRID, (*grid, 1), strict=False)))
     given = given[: len(given) - len(GRID) * made.has_grid]
     made = replace(made, has_grid=False, module=launch.module, ready={}, seen=set())
-    return SizedLaunch(fixed.key, made, given, grid, needed == grid, launch)
+    return SizedLaunch(fixed.key, made, values, given, grid, needed == grid, launch)
 
 
 def _required(grid: tuple[int, ...] | None, kernel: str) -> tuple[int, ...]:
@@ -200,39 +310,3 @@ def _required(grid: tuple[int, ...] | None, kernel: str) -> tuple[int, ...]:
             help="give it: blocks=24, or blocks=(4, 8)",
         )
     return grid
-
-
-def _compared(small: SizedLaunch, schedule: Schedule) -> Comparison:
-    """A small launch with a schedule, on so few cores that each has several blocks."""
-    cores = max(1, small.launch.blocks // 3)
-    few = tuple(
-        replace(each, number=cores) if each.name == "persistent" else each for each in schedule
-    )
-    return Comparison(small.launch, scheduled(small.launch, few)[0], small.args)
-
-
-def _small_launches(
-    kernel: Kernel[...], values: list[object], sized: SizedLaunch, chip: Bench
-) -> Iterator[SizedLaunch]:
-    """Launches of the kernel on small arrays with random elements, the largest first.
-
-    Extents are cut alike, so that arrays still fit each other. A launch that the kernel as written
-    cannot run, as a size that it refuses, is left out.
-    """
-    profile = find_profile(kernel.profile)
-    for extent in _EXTENTS:
-        small = [random_array(v, extent) if isinstance(v, np.ndarray) else v for v in values]
-        same = all(
-            getattr(a, "shape", None) == getattr(b, "shape", None)
-            for a, b in zip(small, values, strict=True)
-        )
-        if not same and not sized.follows:
-            continue
-        try:
-            launch = _sized(kernel, small, sized.grid if same else None, chip)
-            bits(launch.launch, launch.args, "jit", profile)
-        except PtoError:
-            continue
-        yield launch
-        if same:
-            return

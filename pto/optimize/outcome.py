@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,13 +15,14 @@ from pto.ir.text.printer import print_module
 from pto.observe.timing import Bench
 from pto.optimize.accept import Comparison, RejectedError, accepted
 from pto.optimize.report import Optimization
-from pto.optimize.search import Search, speed_of
+from pto.optimize.search import Numbers, Point, Program, Search, speed_of
 from pto.target.profile import profile
-from pto.transform.schedule import ProgramLaunch, Schedule, scheduled
+from pto.transform.schedule import scheduled
 
 _SECONDS = 10.0  # of a search, before its outcome is checked
 
-Compare = Callable[[Schedule], Sequence[Comparison]]
+Compare = Callable[[Point], Sequence[Comparison]]
+Space = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,14 @@ class Task:
     """A launch to make faster on a chip, and small launches on which its bits are compared."""
 
     kernel: str
-    launch: ProgramLaunch
-    args: Sequence[Any]
+    program: Callable[[Numbers], Program]
+    written: Numbers  # the constants that may change
+    space: Callable[[], Space]  # what to try for them
     bench: Bench
     compare: Compare
 
-    def outcome(self, *, again: bool) -> tuple[ProgramLaunch, Optimization]:
-        """The fastest program that passes all checks; a cached schedule is used unless `again`."""
+    def outcome(self, *, again: bool) -> tuple[Program, Optimization]:
+        """The fastest program that passes all checks; a cached choice is used unless `again`."""
         name = self._name()
         raw = None if again else cache.load(name)
         if raw is None:
@@ -44,42 +45,53 @@ class Task:
             cache.store(name, json.dumps(report.to_json()).encode())
         else:
             report = Optimization.of_json(json.loads(raw))
-        return self.scheduled(report.schedule), report
+        return self._changed(_point(report)), report
 
-    def scheduled(self, schedule: Schedule) -> ProgramLaunch:
-        return scheduled(self.launch, schedule)[0]
+    def _changed(self, point: Point) -> Program:
+        found = self.program(point.constants)
+        return Program(scheduled(found.launch, point.schedule)[0], found.args)
 
     def _name(self) -> str:
-        kinds = [(a.shape, str(a.dtype)) if isinstance(a, np.ndarray) else a for a in self.args]
-        program, device = print_module(self.launch.module), self.bench.device.name
-        return cache.key("optimize", edition(), program, f"{self.launch.blocks} {device} {kinds}")
+        found = self.program(self.written)
+        kinds = [(a.shape, str(a.dtype)) if isinstance(a, np.ndarray) else a for a in found.args]
+        device, blocks = self.bench.device.name, found.launch.blocks
+        settings = f"{dict(self.written)} {blocks} {device} {kinds}"
+        return cache.key("optimize", edition(), print_module(found.launch.module), settings)
 
     def _searched(self) -> Optimization:
         began = time.process_time()
-        search = Search(self.launch, self.args, self.bench, _SECONDS)
-        schedule = search.best()
-        checked: tuple[str, ...] = ()
-        if schedule:
+        space = self.space()
+        search = Search(self.program, self.written, space, self.bench, _SECONDS)
+        start = Point(self.written, {})
+        point, checked, before = search.best(), (), search.timing(start)
+        after = before if point == start else search.timing(point)
+        if after.us > before.us:
+            point, after = start, before
+        if point != start:
             try:
-                checked = self._checked(schedule)
+                checked = self._checked(point)
             except RejectedError as error:
-                schedule, checked = (), (f"{error}; the program stays as it is",)
-        before = search.timing(())
-        after = search.timing(schedule) if schedule else before
+                point, after = start, before
+                checked = (f"{error}; the program stays as it is",)
         return Optimization(
             kernel=self.kernel,
             device=self.bench.device.name,
-            constants={},
-            schedule=schedule,
-            blocks=self.scheduled(schedule).blocks,
+            constants=dict(point.constants),
+            schedule=point.schedule,
+            blocks=self._changed(point).launch.blocks,
             before=speed_of(before),
             after=speed_of(after),
-            steps=tuple(search.steps(schedule, after)),
+            steps=tuple(search.steps(point, after)),
             tried=len(search.times),
             seconds=time.process_time() - began,
             checked=checked,
         )
 
-    def _checked(self, schedule: Schedule) -> tuple[str, ...]:
-        found, after = profile(self.bench.device.profile), self.scheduled(schedule)
-        return accepted(self.launch, after, found, self.compare(schedule))
+    def _checked(self, point: Point) -> tuple[str, ...]:
+        found, after = profile(self.bench.device.profile), self._changed(point)
+        before = self.program(self.written)
+        return accepted(before.launch, after.launch, found, self.compare(point))
+
+
+def _point(report: Optimization) -> Point:
+    return Point(report.constants, {step.name: step.number for step in report.schedule})

@@ -47,7 +47,7 @@ def test_the_launch_is_faster_and_its_report_adds_up(fast: pto.OptimizedKernel[A
     assert report.before.us == pytest.approx(written)
     assert report.after.us == pytest.approx(fast.time(*SHAPES).us)
     assert report.factor > 1.5
-    assert [each.name for each in report.steps] == [str(each) for each in report.schedule]
+    assert [each.name for each in report.steps][1:] == [str(each) for each in report.schedule]
     assert report.steps[-1].us == report.after.us
     assert "order and absence of deadlock proved" in str(report)
     assert "equal bits on both engines" in str(report)
@@ -63,6 +63,33 @@ def test_bits_are_those_of_the_kernel_as_written(fast: pto.OptimizedKernel[Any],
     again = np.zeros_like(c)
     fast[16, 8](a, b, again)  # the grid of the kernel as written means the same launch
     assert again.tobytes() == wanted.tobytes()
+
+
+def test_constants_with_defaults_are_chosen_and_others_stay(fast: pto.OptimizedKernel[Any]):
+    assert fast.report.constants["rows"] > 32
+    assert fast.report.steps[0].name == f"rows={fast.report.constants['rows']}"
+    stated = product.optimize(*SHAPES, 32, device="910b1")
+    assert stated.report.constants == {}
+    assert fast.report.after.us < stated.report.after.us < stated.report.before.us
+
+
+@pto.kernel(profile="a2a3")
+def summed(
+    a: pto.Global[pto.f16], b: pto.Global[pto.f16], c: pto.Global[pto.f32], step: int = 16
+) -> None:
+    """The step along k is the order of the sum, so no other one has the same bits."""
+    i = pto.block_idx() * 64
+    acc = pto.zeros(64, 64, pto.f32, role="acc")
+    for k in pto.range(0, a.shape[1], step):
+        acc += pto.load(a[i:, k:], 64, step) @ pto.load(b[k:, :], step, 64)
+    pto.store(c[i:, :], acc)
+
+
+def test_a_constant_that_changes_bits_stays():
+    shapes = (640, 256), (256, 64), (640, 64)
+    fast = summed.optimize(*shapes, device="910b1", again=True)
+    assert fast.report.constants == {"step": 16}
+    assert fast.report.factor > 1.2
 
 
 def test_a_cached_result_is_used_and_again_searches(monkeypatch: pytest.MonkeyPatch):
@@ -89,7 +116,7 @@ def test_other_shapes_constants_and_grids_are_refused(fast: pto.OptimizedKernel[
 def test_a_decorated_kernel_is_timed_with_its_fastest_schedule(fast: pto.OptimizedKernel[Any]):
     marked = pto.kernel(profile="a2a3", optimize=True)(product.function)
     us = marked.time(*SHAPES, blocks=(16, 8), device="910b1").us
-    assert us == pytest.approx(fast.report.after.us)
+    assert fast.report.after.us <= us < 0.8 * fast.report.before.us  # a given grid keeps constants
     a, b, c = matrices(64, 64, 64)
     wanted = c.copy()
     product[2, 1](a, b, wanted)
@@ -138,7 +165,7 @@ def test_the_command_prints_the_program_and_its_steps(
     shown = capsys.readouterr()
     assert "func.func @product" in shown.out
     assert "910b1: " in shown.err
-    assert "persistent=24" in shown.err
+    assert "slots for each of" in shown.err
     out = tmp_path / "fast.pto"
     assert main([*call, "--format", "json", "-o", str(out)]) == 0
     report = json.loads(capsys.readouterr().out)
