@@ -29,8 +29,9 @@ from pto.cxx.reach import used
 from pto.cxx.source import read_included
 from pto.observe.timing.result import Timing
 from pto.plan.mode import Mode
-from pto.run.launch.arrays import Borrowed, borrow
+from pto.run.launch.arrays import Array, Borrowed, borrow, over, stretches
 from pto.run.launch.host import Report
+from pto.run.launch.overlap import joined, written_back
 from pto.target.profile import DEFAULT, Target
 from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pto.observe import Verdict
 
 Blocks = int | tuple[int, ...]
+_Given = Borrowed | tuple[int] | int  # memory, the size of an array without values, or a word
 _WORDS = {  # words by which a source distinguishes the sides of a core
     "vector": re.compile(r"__DAV_(?:C\d+_)?VEC__|\bDAV_VEC\b"),
     "cube": re.compile(r"__DAV_(?:C\d+_)?CUBE__|\bDAV_CUBE\b"),
@@ -259,7 +261,7 @@ class CppKernel:
         self, args: Sequence[Any], blocks: Blocks, timeout: float, watch: Mode | None = None
     ) -> Called:
         """Call the kernel in the child; a file passes the arrays in both directions."""
-        given = self._given(args)
+        given = _apart(self._given(args))
         with _sent(given, blocks) as sent:
             called: Called = self._ask("call", timeout, **sent, watch=watch)
             raw = np.fromfile(sent["file"], np.uint8)
@@ -270,14 +272,12 @@ class CppKernel:
                     own.give_back()
         return called
 
-    def _given(
-        self, args: Sequence[Any], shapes: bool = False
-    ) -> list[Borrowed | tuple[int] | int]:
+    def _given(self, args: Sequence[Any], shapes: bool = False) -> list[_Given]:
         """An array for a pointer (None: null; a shape: its bytes), the bits of other arguments."""
         wanted = len(self.parameters)
         if wanted != len(args):
             raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")
-        given: list[Borrowed | tuple[int] | int] = []
+        given: list[_Given] = []
         for n, ((pointer, element), value) in enumerate(zip(self.parameters, args, strict=True)):
             if not pointer:
                 given.append(_bits(self.entry, n, element, value))
@@ -303,25 +303,46 @@ class CppKernel:
         return found
 
 
+def _apart(given: list[_Given]) -> list[_Given]:
+    """The arguments with one copy for each array that is copied; all of them may be written."""
+    places = [n for n, value in enumerate(given) if isinstance(value, Borrowed)]
+    arrays = joined([value for value in given if isinstance(value, Borrowed)])
+    names = [f"parameter {n}" for n in places]
+    found = dict(
+        zip(places, written_back(dict(zip(names, arrays, strict=True)), names), strict=True)
+    )
+    return [found.get(n, value) for n, value in enumerate(given)]
+
+
 def _count(blocks: Blocks) -> int:
     return blocks if isinstance(blocks, int) else prod(blocks)
 
 
 @contextmanager
-def _sent(
-    given: Sequence[Borrowed | tuple[int] | int], blocks: Blocks
-) -> Generator[dict[str, Any]]:
-    """The arguments of a request, with the bytes of arrays in a file."""
+def _sent(given: Sequence[_Given], blocks: Blocks) -> Generator[dict[str, Any]]:
+    """The arguments of a request, with the bytes of arrays in a file; arrays that overlap do so
+    there too."""
+    spans = {id(each): _span(each.array) for each in given if isinstance(each, Borrowed)}
     with tempfile.NamedTemporaryFile(prefix="pto-") as file:
+        starts: dict[int, int] = {}  # places in the file, by address
+        for low, high in stretches(spans.values()):
+            starts[low] = file.tell()
+            file.write(over(low, high - low, np.dtype(np.uint8)).data)
         listed: list[Given] = []
         for each in given:
             if isinstance(each, Borrowed):
-                start = file.tell()
-                file.write(np.ascontiguousarray(each.array).view(np.uint8).data)
-                each = slice(start, file.tell())
+                low, high = spans[id(each)]
+                first = max((start for start in starts if start <= low < high), default=low)
+                at = starts.get(first, low) + low - first
+                each = slice(at, at + high - low)
             listed.append(each)
         file.flush()
         yield {"blocks": _count(blocks), "given": listed, "file": file.name}
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """The addresses of the first byte of a contiguous array and behind the last."""
+    return array.ctypes.data, array.ctypes.data + array.nbytes
 
 
 def _bits(entry: str, n: int, element: str, value: Any) -> int:

@@ -17,6 +17,7 @@ from pto.cxx.feed import AgentState, BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.plan.mode import Mode
 from pto.run import sites as s
+from pto.run.launch.arrays import stretches
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.watch.events import Hook, Observer
@@ -213,20 +214,30 @@ class Launcher:
         self.arrays: list[tuple[int, int]] = []  # (address, bytes) of the kernel's arrays
         self._filled: list[tuple[Any, Any]] = []  # memory and values of arrays with values
         words = [blocks]
+        placed: dict[int, int] = {}  # address by first byte, of arrays that may overlap
+        for low, high in stretches((e.start, e.stop) for e in given if isinstance(e, slice)):
+            placed[low] = self._allocated(high - low)
+            self._filled.append((n.bytes_at(placed[low], high - low), raw[low:high]))
         for each in given:
             if isinstance(each, int):
                 words.append(each)
-                continue
-            size = each[0] if isinstance(each, tuple) else each.stop - each.start
-            place = self._main.lib.pto_allocate(size)
-            if place is None:
-                raise MemoryError
-            self.arrays.append((place, size))
-            words.append(place)
-            if isinstance(each, slice):
-                self._filled.append((n.bytes_at(place, size), raw[each]))
+            elif isinstance(each, tuple):
+                words.append(self._allocated(each[0]))
+            elif each.start == each.stop:
+                words.append(self._allocated(0))
+            else:
+                low = max(low for low in placed if low <= each.start)
+                words.append(placed[low] + each.start - low)
         self._words = (c.c_int64 * len(words))(*words)
         self.printed: list[str] = []
+
+    def _allocated(self, size: int) -> int:
+        """The address of new memory for an array."""
+        place: int | None = self._main.lib.pto_allocate(size)
+        if place is None:
+            raise MemoryError
+        self.arrays.append((place, size))
+        return place
 
     def fill(self) -> None:
         """Restore the arrays to the given values."""

@@ -11,25 +11,9 @@ import numpy.typing as npt
 from pto.core.intervals import Intervals, merged
 from pto.graphs.model import TensorBox
 from pto.lang.call.place import mistake
-from pto.run.launch.arrays import Borrowed, over
+from pto.run.launch.arrays import Borrowed, in_place, over
 
 Array = npt.NDArray[Any]
-
-
-def in_place(given: Borrowed) -> Array:
-    """The caller's own elements: a kernel may work on a contiguous copy of them."""
-    source = given.source
-    if given.give_back is None:
-        return given.array
-    if isinstance(source, np.ndarray):
-        return source
-    if not hasattr(source, "data_ptr"):
-        return given.array
-    size = given.array.itemsize
-    strides = [int(n) * size for n in source.stride()]
-    last = sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True))
-    memory = over(source.data_ptr(), last + size, np.dtype(np.uint8))
-    return np.ndarray(given.array.shape, given.array.dtype, memory, 0, strides)
 
 
 def _bounds(array: Array) -> tuple[int, int]:

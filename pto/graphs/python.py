@@ -228,7 +228,7 @@ class PythonRun(GraphRun):
 
     def launch(self, task: Task) -> None:
         own = self._of.calls[task.number].launch
-        copies = any(isinstance(a, Borrowed) and a.give_back is not None for a in own.args)
+        copies = any(isinstance(a, Borrowed) and a.take is not None for a in own.args)
         is_own = self._buffers is self._of.memory.buffers and not copies
         self._go(self._device, own.again() if is_own else self._moved(task, self._device))
 
@@ -247,7 +247,7 @@ class PythonRun(GraphRun):
         def locate(memory: WatchedMemory, touched: Intervals) -> tuple[int, Intervals]:
             given = copies.get(memory.base)
             address = memory.base
-            if given is not None and given.give_back is not None:
+            if given is not None and given.take is not None:
                 own = in_place(given)
                 address, touched = own.ctypes.data, spread(own, touched)
             found = (b for b in bounds if b[0] <= address <= b[1])

@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast, overload
 
-import numpy as np
-
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.findings import Findings
@@ -37,11 +35,13 @@ from pto.lang.parameter import (
 from pto.lang.pickled import reduced
 from pto.lang.tracing import Shape, Specialised, TracedFunction, Tracing, sizes_of
 from pto.lang.values.arrays import as_array
-from pto.run.launch.arrays import Borrowed
+from pto.plan.stores import may_be_written
+from pto.run.launch.arrays import Borrowed, copied
 from pto.run.launch.call import Blocks, Launch, kind_of
 from pto.run.launch.engine import switches, wants_debugging, wants_sanitizer
 from pto.run.launch.host import Report, report
 from pto.run.launch.outcome import warn
+from pto.run.launch.overlap import joined, written_back
 from pto.run.launch.progress import Progress, ProgressBar
 from pto.run.machine.device import Device
 from pto.run.machine.world import World
@@ -247,8 +247,7 @@ class Kernel(Generic[P]):
         """PTO_SANITIZE=1: first run on copies under the sanitizer, and raise its errors."""
         from pto.observe import sanitize
 
-        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in given]
-        verdict = sanitize(made.module, args=copies, blocks=blocks, profile=self.profile)
+        verdict = sanitize(made.module, args=copied(given), blocks=blocks, profile=self.profile)
         errors = [d for d in verdict.findings if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
@@ -270,6 +269,10 @@ class Kernel(Generic[P]):
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
         made, arrays, given = self.specialise(self.values(args, named), blocks)
+        written = may_be_written([*made.module.functions()], len(given))
+        passed = [p for p in self.parameters if p.kind != "constant"]
+        held = dict(zip((p.name for p in passed if p.kind == "array"), arrays, strict=True))
+        arrays = written_back(held, {p.name for n, p in enumerate(passed) if n in written})
         verdict = sanitize(
             made.module,
             args=given,
@@ -463,6 +466,13 @@ class Kernel(Generic[P]):
                 given.append(array.array)
             elif param.kind == "scalar":
                 given.append(value)
+        if any(array.take is not None for array in arrays):
+            arrays = joined(arrays)
+            memory = iter(arrays)
+            kinds = (p.kind for p in parameters if p.kind != "constant")
+            given = [
+                next(memory).array if k == "array" else v for k, v in zip(kinds, given, strict=True)
+            ]
         named, sizes = self._sizes(shapes)
         made = self._find(values, named)
         self._last = made

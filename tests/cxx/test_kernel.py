@@ -929,3 +929,23 @@ def test_a_changed_header_of_another_folder_is_built_again(kernel, tmp_path: Pat
     assert (result(first, second), result(second, first)) == (4.0, 10.0)
     (first / "factor.h").write_text("#define FACTOR 3.0f\n")
     assert (result(first, second), result(second, first)) == (6.0, 10.0)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["contiguous", "turned"])
+def test_arguments_that_are_one_array_are_one_memory(kernel, turned: bool):
+    run = kernel(ADD, "k<float, 16, 64>")
+    a = np.ones((64, 16), np.float32).T if turned else np.ones((16, 64), np.float32)
+    run(a, a, a, 3.0)  # the result is the first parameter
+    assert (a == 6).all()
+    found = run.sanitize(a, a, a, 3.0)
+    assert found == [] and (a == 36).all()
+
+
+def test_arguments_that_overlap_do_so_in_the_kernel(kernel):
+    run = kernel(ADD, "k<float, 16, 64>")
+    whole = np.ones((2, 16, 64), np.float32)
+    run[1](whole[1:], whole[:1], whole[1:], 2.0)
+    assert (whole[0] == 1).all() and (whole[1] == 4).all()
+    wide = np.ones((16, 96), np.float32)
+    with pytest.raises(PtoError, match="parameter 0 and parameter 1 overlap in memory"):
+        run(wide[:, 32:], wide[:, :64], np.ones((16, 64), np.float32), 2.0)

@@ -48,6 +48,9 @@ class Tensor:
     def numel(self) -> int:
         return self.array.size
 
+    def stride(self) -> list[int]:
+        return [n // self.array.itemsize for n in self.array.strides]
+
     def is_contiguous(self) -> bool:
         return self.array.flags.c_contiguous
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Borrowed:
 
     array: Array
     source: Any
+    take: Callable[[], None] | None = None  # copies the source again, if `array` is a copy
     give_back: Callable[[], None] | None = None
     raw: bool = False  # its bytes are known, but not their type
     read_only: bool = False
@@ -60,14 +61,19 @@ def _numpy(array: Array, source: Any) -> Borrowed:
         return Borrowed(array, source)
     copy = np.array(array, order="C")
     if array.flags.writeable:
-        return Borrowed(copy, source, lambda: np.copyto(array, copy))
+        take, give_back = partial(np.copyto, copy, array), partial(np.copyto, array, copy)
+        return Borrowed(copy, source, take, give_back)
     before = copy.copy()
+
+    def take_both() -> None:
+        np.copyto(copy, array)
+        np.copyto(before, copy)
 
     def check() -> None:
         if copy.tobytes() != before.tobytes():
             raise fail("PTO-M194", "a kernel has written to an array that is read-only")
 
-    return Borrowed(copy, source, check, read_only=True)
+    return Borrowed(copy, source, take_both, check, read_only=True)
 
 
 def _array(value: Any) -> Borrowed | None:
@@ -100,7 +106,24 @@ def _tensor(value: Any) -> Borrowed:
     if value.is_contiguous():
         return Borrowed(_items(value, kind, shape), value, raw=kind is None)
     copy = value.contiguous()
-    return Borrowed(_items(copy, kind, shape), value, lambda: value.copy_(copy), raw=kind is None)
+    take, give_back = partial(copy.copy_, value), partial(value.copy_, copy)
+    return Borrowed(_items(copy, kind, shape), value, take, give_back, raw=kind is None)
+
+
+def in_place(given: Borrowed) -> Array:
+    """The caller's own elements: a kernel may work on a contiguous copy of them."""
+    source = given.source
+    if given.take is None:
+        return given.array
+    if isinstance(source, np.ndarray):
+        return source
+    if not hasattr(source, "stride"):
+        return given.array
+    size = given.array.itemsize
+    strides = [int(n) * size for n in source.stride()]
+    last = sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True))
+    memory = over(source.data_ptr(), last + size, np.dtype(np.uint8))
+    return np.ndarray(given.array.shape, given.array.dtype, memory, 0, strides)
 
 
 def named_type(value: Any) -> DType | None:

@@ -24,6 +24,7 @@ from pto.isa.row import types as t
 from pto.plan.calls import entry_functions
 from pto.run.launch.arrays import Borrowed, are_tensors, borrow, of_elements
 from pto.run.launch.engine import cluster_target
+from pto.run.launch.overlap import joined, written_back
 from pto.run.launch.prepared import LaunchGrid, PreparedKernel, Say
 from pto.run.launch.progress import Progress
 from pto.run.machine.limit import Limit
@@ -208,6 +209,10 @@ class Launch:
         for name, writer in kernel.writers.items():
             if isinstance(given[name], Borrowed) and given[name].read_only:
                 _require_writable(name, writer)
+        arrays = {n: a for n, a in given.items() if isinstance(a, Borrowed)}
+        if any(a.take is not None for a in arrays.values()):
+            arrays = dict(zip(arrays, joined([*arrays.values()]), strict=True))
+            given |= zip(arrays, written_back(arrays, kernel.writers), strict=True)
         return cls(kernel, device, list(given.values()), count_of(blocks), progress, timeout)
 
     def again(self) -> Launch:
@@ -215,6 +220,9 @@ class Launch:
         return Launch(self.kernel, self.device, self.args, self.blocks, self.progress, self.timeout)
 
     def begin(self) -> LaunchGrid:
+        for arg in self.args:
+            if isinstance(arg, Borrowed) and arg.take is not None:
+                arg.take()  # a launch before this one may have changed it
         plain = [a.array if isinstance(a, Borrowed) else a for a in self.args]
         values = self.device.values(self.kernel, plain)
         memories = [getattr(value, "memory", None) for value in values.values()]
