@@ -1,4 +1,4 @@
-"""Warns about preprocessor branches selected by unknown macros.
+"""Preprocessor branches: those that are selected by unknown macros, and those around a kernel.
 
 Names with two underscores belong to the compiler and its headers. If neither the table of provided
 names nor the source defines a tested macro, it counts as undefined on the chip too, which may
@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pto.core.errors import Diagnostic, Loc
+from pto.core.errors import Diagnostic, Loc, Note
 from pto.cxx import header, provided
 from pto.cxx.source import without_comments
 
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b(.*)$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _RESERVED = re.compile(r"\b(?:__\w+|_[A-Z]\w*)\b")
 # Macros of the host compiler and of the language.
@@ -57,3 +58,26 @@ def unknown(
                     help=f"define it as the build for the chip does: -D {name}, or"
                     f' pto.cpp(..., defines=["{name}"])',
                 )
+
+
+def conditions_around(entry: str, texts: Mapping[Path, str]) -> tuple[Note, ...]:
+    """The conditions around the first mention of a kernel, `ns::name<..>`, outermost first."""
+    name = re.compile(rf"\b{re.escape(entry.partition('<')[0].rpartition('::')[2].strip())}\b")
+    for path, text in texts.items():
+        around: list[tuple[int, str]] = []
+        for number, line in enumerate(without_comments(text).splitlines(), 1):
+            directive = _DIRECTIVE.match(line)
+            if directive is None:
+                if name.search(line):
+                    return tuple(
+                        Note(f"the kernel stands under `{words}`", Loc(str(path), at))
+                        for at, words in around
+                    )
+                continue
+            word, words = directive[1], " ".join(line.split())
+            if not word.startswith("if") and around:
+                before = around.pop()[1]
+                words = f"#else` of `{before}" if word == "else" else words
+            if word != "endif":
+                around.append((number, words))
+    return ()

@@ -83,7 +83,8 @@ class Child:
         self._profile = profile
         self._process: subprocess.Popen[bytes] | None = None
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self, seconds: float = SECONDS) -> subprocess.Popen[bytes]:
+        """Start the process and load the program, whose static initialisers run then."""
         self._pipe, theirs = Pipe()
         self._errors = os.memfd_create("pto-errors")
         os.lseek(self._errors, _NOTE, os.SEEK_SET)
@@ -98,7 +99,7 @@ class Child:
             start_new_session=True,
         )
         theirs.close()
-        self.ask("load", **self._loaded())
+        self.ask("load", seconds, **self._loaded())
         return self._process
 
     def _loaded(self) -> Mapping[str, Any]:
@@ -107,7 +108,7 @@ class Child:
 
     def ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
         """Call a method of the server in the child; raises the child's findings, or Crash."""
-        process = self._process or self._start()
+        process = self._process or self._start(seconds)
         late = False
         with running.tracked(process):
             try:

@@ -165,8 +165,10 @@ def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
 
 
 def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler, whose temporary files go with it also where it is cut off."""
     try:
-        return running.run(command, _SECONDS)
+        with tempfile.TemporaryDirectory(prefix="pto-cxx-", ignore_cleanup_errors=True) as scratch:
+            return running.run(command, _SECONDS, env={**os.environ, "TMPDIR": scratch})
     except subprocess.TimeoutExpired:
         raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
 

@@ -22,7 +22,7 @@ from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.findings import Findings
 from pto.cxx import compiler
-from pto.cxx.branches import unknown
+from pto.cxx.branches import conditions_around, unknown
 from pto.cxx.causes import grouped, summary
 from pto.cxx.child import SECONDS, Called, Child, Given
 from pto.cxx.reach import used
@@ -120,11 +120,10 @@ class CxxSource:
             with suppress(compiler.Absent):  # `#ifdef __DAV_C220_VEC__` around the whole kernel
                 made[side] = compiler.Build(*given, extra, entry).made()
         if not made:
-            raise fail(
-                "PTO-U243",
-                f"{self.path.name} has no {entry} on {self.profile}, {' or '.join(sides)}: the"
-                " preprocessed source does not mention it",
-            )
+            where = f"{self.path.name} has no {entry} on {self.profile}, {' or '.join(sides)}"
+            notes = conditions_around(entry, read_included(self.path))
+            why = f"{where}: the preprocessed source does not mention it"
+            raise PtoError(Diagnostic("PTO-U243", why, notes=notes))
         return made
 
 
@@ -229,7 +228,7 @@ class CppKernel:
         wanted = self.source.profile if device is None else find_device(device).profile
         if wanted != self.source.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, timeout=timeout)
-        with _sent(self._given(args, shapes=True), blocks) as sent:
+        with _sent(self._given(args, timeout, shapes=True), blocks) as sent:
             how = {"device": device, "automatic": self.source.is_automatic}
             found: Timing = self._ask("time", timeout, **sent, **how)
         found.kernel = self.entry
@@ -261,7 +260,7 @@ class CppKernel:
         self, args: Sequence[Any], blocks: Blocks, timeout: float, watch: Mode | None = None
     ) -> Called:
         """Call the kernel in the child; a file passes the arrays in both directions."""
-        given = _apart(self._given(args))
+        given = _apart(self._given(args, timeout))
         with _sent(given, blocks) as sent:
             called: Called = self._ask("call", timeout, **sent, watch=watch)
             raw = np.fromfile(sent["file"], np.uint8)
@@ -272,8 +271,10 @@ class CppKernel:
                     own.give_back()
         return called
 
-    def _given(self, args: Sequence[Any], shapes: bool = False) -> list[_Given]:
+    def _given(self, args: Sequence[Any], timeout: float, shapes: bool = False) -> list[_Given]:
         """An array for a pointer (None: null; a shape: its bytes), the bits of other arguments."""
+        if "parameters" not in vars(self):  # starts the child, which may take as long as a launch
+            self.parameters = self._ask("signature", timeout)
         wanted = len(self.parameters)
         if wanted != len(args):
             raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")

@@ -223,7 +223,7 @@ def _cases(
         (work / "build").mkdir(exist_ok=True)
         child = Child(builds, folder.profile)
         try:
-            for number, name in enumerate(child.ask("names")):
+            for number, name in enumerate(child.ask("names", seconds)):
                 if not wanted(f"{folder.name}/{name}"):
                     continue
                 case = _case(folder, child, work, number, name, seconds)
