@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 _LAYOUTS = {
     "ND": "",
@@ -45,8 +46,9 @@ def program(call: str) -> str:
 
     `textract mat:64x64xf16:NZ 16 0 -> left:16x32xf16:NZ {mode = ..}`: sources, an arrow, results
     and attributes. A word of digits is an index, `q:i64` a scalar, `gm:16x32xf16` a view of global
-    memory (`gm:16x32xf16:DN` one whose columns are contiguous), all else a tile: role, shape,
-    layout, then `valid=..`, `compact=..` or `fractal=..`, and `@4096` for its address.
+    memory (`:DN` with columns that are contiguous, `:NZ` with boxes, `:pitch=64` with rows so far
+    apart), all else a tile: role, shape, layout, then `valid=..`, `compact=..` or `fractal=..`, and
+    `@4096` for its address.
     """
     body, _, attributes = call.partition(" {")
     name, *words = body.split()
@@ -93,22 +95,30 @@ def _operand(word: str, n: int, lines: list[str]) -> tuple[str, str]:
 
 
 def _view(name: str, rest: list[str], lines: list[str]) -> str:
-    rows, cols, elem = re.fullmatch(r"(\d+)x(\d+)x(.+)", rest[0]).groups()  # type: ignore[union-attr]
-    by_column = "DN" in rest
-    for n, value in enumerate((0, 1, int(rows), int(cols))):
-        lines.append(f"%{name}c{n} = arith.constant {value} : index")
+    """A view without gaps: rows, or columns in DN, follow each other."""
+    sizes, elem = re.fullmatch(r"((?:\d+x)+)(.+)", rest[0]).groups()  # type: ignore[union-attr]
+    extents = [int(size) for size in sizes[:-1].split("x")]
+    strides = [prod(extents[n + 1 :]) for n in range(len(extents))]
+    if "DN" in rest:
+        strides[-2:] = [1, extents[-2]]
+    for pitch in (word.removeprefix("pitch=") for word in rest if word.startswith("pitch=")):
+        strides[-2] = int(pitch)
+    for n in {0, *extents, *strides}:
+        lines.append(f"%{name}c{n} = arith.constant {n} : index")
     lines.append(f"%{name}a = arith.constant 0 : i64")
     lines.append(f"%{name}p = pto.castptr %{name}a : i64 -> !pto.ptr<{elem}>")
-    shape = f"[%{name}c2, %{name}c3]"
-    strides = f"[%{name}c1, %{name}c2]" if by_column else f"[%{name}c3, %{name}c1]"
-    layout = " {layout = #pto.layout<dn>}" if by_column else ""
+    shape, apart = (f"[{', '.join(f'%{name}c{n}' for n in s)}]" for s in (extents, strides))
+    layout = next(
+        (f" {{layout = #pto.layout<{w.lower()}>}}" for w in rest if w in ("DN", "NZ")), ""
+    )
     whole, part = (f"!pto.{k}<{rest[0]}>" for k in ("tensor_view", "partition_tensor_view"))
     lines.append(
-        f"%{name}v = pto.make_tensor_view %{name}p, shape = {shape}, strides = {strides}{layout}"
+        f"%{name}v = pto.make_tensor_view %{name}p, shape = {shape}, strides = {apart}{layout}"
         f" : {whole}"
     )
+    offsets = ", ".join([f"%{name}c0"] * len(extents))
     lines.append(
-        f"%{name} = pto.partition_view %{name}v, offsets = [%{name}c0, %{name}c0], sizes = {shape}"
+        f"%{name} = pto.partition_view %{name}v, offsets = [{offsets}], sizes = {shape}"
         f" : {whole} -> {part}"
     )
     return part

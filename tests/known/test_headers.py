@@ -11,10 +11,16 @@ from pto.cli.main import main
 from pto.core.errors import Diagnostic
 from pto.ir.text.parser import parse
 from pto.verify.program import judge
-from tests.known import headers_convert, headers_cube, headers_windows
+from tests.known import (
+    headers_convert,
+    headers_cube,
+    headers_transfers,
+    headers_vectors,
+    headers_windows,
+)
 from tests.known.headers import Fact, program
 
-GROUPS = (headers_windows, headers_cube, headers_convert)
+GROUPS = (headers_windows, headers_cube, headers_convert, headers_transfers, headers_vectors)
 FACTS = [fact for group in GROUPS for fact in group.FACTS]
 RULED = [(fact, profile) for fact in FACTS if fact.code for profile in fact.profiles.split()]
 RIGHT = [(fact, profile) for fact in FACTS if fact.right for profile in fact.profiles.split()]

@@ -23,7 +23,7 @@ def shape_text(sizes: Sequence[int | None]) -> str:
     return "x".join("?" if size is None else str(size) for size in sizes)
 
 
-def _layout_of(case: Case, view: str) -> str | None:
+def layout_of(case: Case, view: str) -> str | None:
     """The layout of a global operand, if the program states it, else None."""
     written = case.word("layout")
     maker = case.maker(view, "pto.partition_view")
@@ -35,7 +35,7 @@ def _layout_of(case: Case, view: str) -> str | None:
 
 @rule_of("PTO-L061", "expects {view} and {tile} to have layouts that a transfer joins")
 def gm_layout(case: Case, tile: str, view: str) -> str | None:
-    local, layout = case.tile(tile), _layout_of(case, view)
+    local, layout = case.tile(tile), layout_of(case, view)
     if local is None or layout is None:
         return None
     role, name = local.role.value, local.layout.name
@@ -44,7 +44,9 @@ def gm_layout(case: Case, tile: str, view: str) -> str | None:
     else:
         line = 1 in local.shape or 1 in local.valid
         scales = local.layout.is_boxed and local.layout.fractal == FRACTAL_MX
-        fits = line or scales or name in _GM_LAYOUTS.get(role, {}).get(layout, (name,))
+        turned = case.profile.name == "a5" and (role, layout, name) == ("mat", "dn", "NZ")
+        joined = name in _GM_LAYOUTS.get(role, {}).get(layout, (name,))
+        fits = line or scales or joined or (turned and not local.dtype.is_packed)
     return None if fits else f"{view} is {layout.upper()}, {tile} is {role} {name}"
 
 
@@ -64,7 +66,7 @@ def runs_follow(case: Case, tile: str, view: str) -> str | None:
     maker = case.maker(view, "pto.partition_view")
     if local is None or not isinstance(whole, t.View) or len(whole.shape) < 2:
         return None
-    if maker is None or maker.name != "pto.make_tensor_view" or _layout_of(case, view):
+    if maker is None or maker.name != "pto.make_tensor_view" or layout_of(case, view):
         return None
     axis = line_axis(local.layout)
     stride = case.constant(maker.group("strides")[axis])
@@ -85,7 +87,7 @@ def boxes_of_two_axes(case: Case, tile: str, view: str) -> str | None:
     if local is None or not isinstance(whole, t.View) or local.role.value != "mat":
         return None
     outer = whole.shape[:-2]
-    if not local.layout.is_boxed or _layout_of(case, view) == "nz":
+    if not local.layout.is_boxed or layout_of(case, view) == "nz":
         return None
     return None if all(n == 1 for n in outer) else f"{view} is {shape_text(whole.shape)}"
 

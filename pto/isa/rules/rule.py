@@ -204,6 +204,11 @@ class Rule:
         return replace(self, severity="warning")
 
     @property
+    def as_library(self) -> Rule:
+        """The same rule of the header library: the text form has more."""
+        return replace(self, code=LIBRARY, severity="warning")
+
+    @property
     def current(self) -> Rule:
         """The same rule, except in the edition `manual`, which has its own layout table."""
         return replace(self, except_in="manual")

@@ -64,6 +64,14 @@ from pto.isa.rules.tile import (
     row_by_row,
     tile_family,
 )
+from pto.isa.rules.transfers import (
+    boxes_in_memory,
+    bursts,
+    no_wide_boxes,
+    rows_apart,
+    whole_blocks,
+    whole_view,
+)
 
 _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
@@ -142,6 +150,13 @@ TLOAD = LOAD.row(
         runs_follow("dst", "src").on(NPU),
         boxes_of_two_axes("dst", "src").on(NPU),
         pairs_of_groups.into("mat").on("a5"),
+        whole_view("dst", "src").on(NPU),
+        bursts("dst", "src").on("a2a3"),
+        rows_apart("dst", "src").on("a2a3"),
+        whole_blocks("dst").on("a2a3"),
+        boxes_in_memory("dst", "src").on(NPU),
+        no_wide_boxes("dst", "vec mat").on("a2a3"),
+        no_wide_boxes("dst", "mat").on("a5"),
         enough("dst", "src"),
         _pad_64.on("a5"),
     ),
@@ -258,6 +273,11 @@ STORE.row(
         *_STORE_RULES,
         part_of_view("dst"),
         same_count("src", "dst"),
+        whole_view("src", "dst").on(NPU),
+        bursts("src", "dst").on("a2a3"),
+        whole_blocks("src").on("a2a3"),
+        boxes_in_memory("src", "dst").on(NPU),
+        no_wide_boxes("src", "vec mat").on("a2a3"),
         same_count_scaled("src", "dst"),
         in_role("fp", "scaling").on(NPU),
         acc_types(_ACC_STORE, _STORED_A2A3).on("a2a3"),

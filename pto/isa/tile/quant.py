@@ -78,6 +78,16 @@ def _word_each(case: Case, name: str) -> str | None:
     return None if dst.valid[0] <= words else f"it has {words}, dst {dst.valid[0]} rows"
 
 
+_WRITTEN = {"INT8_SYM": "i8", "INT8_ASYM": "u8"}
+
+
+@rule(LIBRARY, "expects dst of i8 for INT8_SYM and of u8 for INT8_ASYM", severity="warning")
+def _signed_as_kind(quant_type: str, dst: TileType) -> str | None:
+    name = dst.dtype.name
+    fits = name not in _WRITTEN.values() or name == _WRITTEN.get(quant_type)
+    return None if fits else f"dst is {dst.dtype.name} for {quant_type}"
+
+
 tile_family(
     "quantise",
     "one scale, and perhaps one offset, for each row",
@@ -96,6 +106,7 @@ tile_family(
     rules=(
         _quant_offset,
         dtype_in("dst", "i8 u8"),
+        _signed_as_kind.on(NPU),
         dtype_in("fp", "f32"),
         dtype_in("offset", "f32"),
         _down_a_column("fp").on("a2a3").as_warning,  # April's programs have rows

@@ -165,6 +165,17 @@ def _whole_blocks(case: Case) -> str | None:
     return None
 
 
+_NARROW = 0xFFFF
+
+
+@rule(LIBRARY, "expects positions of elements up to 2 bytes to fit 16 bits", severity="warning")
+def _reachable(src: TileType, dst: TileType) -> str | None:
+    """TTRANS of a5 scatters into dst where src is wider than high, else it gathers from src."""
+    name, tile = ("dst", dst) if src.rows < src.cols else ("src", src)
+    last = tile.rows * tile.cols - 1
+    return f"{name} is {dims(*tile.shape)}" if src.itemsize < 4 and last > _NARROW else None
+
+
 def _line(tile: TileType) -> int:
     return tile.cols if tile.layout.blayout.value == "row_major" else tile.rows
 
@@ -178,6 +189,9 @@ TRANSPOSE = tile_family(
         item_size,
         in_role("src", "vec").on(NPU),
         row_major("src").on("a2a3"),
+        row_major("src").as_library.on("a5"),
+        row_major("dst").as_library.on(NPU),
+        _reachable.on("a5"),
         _whole_blocks.on("a5"),
         out_of_place("src").on(NPU),
         _holds_transposed,

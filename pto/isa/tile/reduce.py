@@ -28,6 +28,7 @@ from pto.isa.rules.tile import (
     NPU,
     VECTOR_UNIT,
     dtype_pairs,
+    library_types,
     not_empty,
     one_valid,
     out_of_place,
@@ -384,6 +385,7 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
         " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
         a2a3="u16 u32 f16 f32",
         a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
+        rules=library_types("src", "u16 u32 f16 f32").on("a2a3"),
         cite=(
             f"pto-isa docs/isa/{_name.upper()}.md",
             "pto-isa include/pto/npu/a2a3/TColReduceIdx.hpp",
