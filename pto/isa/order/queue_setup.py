@@ -132,6 +132,19 @@ def _has_slots(case: Case) -> str | None:
     return None if given else "there is none"
 
 
+@rule(
+    LIBRARY,
+    "expects slot_num to be a multiple of the slots that are freed together",
+    severity="warning",
+)
+def _freed_in_turn(slot_num: int) -> str | None:
+    """A push waits for free slots at multiples of the period alone, from tile slot_num on:
+    TPush.hpp, shouldWaitFree."""
+    period = meaning.period_of(max(slot_num, 1))
+    overruns = f"tile {slot_num} takes the slot of tile 0 without waiting, as {period} are freed"
+    return f"{overruns} together" if slot_num % period else None
+
+
 _SHAPE = (attr_in("dir_mask", "1", "2", "3"), attr_at_least("slot_size", 1))
 _LOCAL_SHAPE = (
     attr_at_least("local_slot_num", 1),
@@ -141,6 +154,7 @@ _LOCAL_SHAPE = (
 _LOWERED_SHAPE = (
     *_SHAPE,
     attr_at_least("slot_num", 1),
+    _freed_in_turn,
     attr_at_least("flag_base", 0),
     _flags_fit,
     _peer_both_ways,
@@ -177,6 +191,7 @@ SETUP = handle_family(
         *_SHAPE,
         *_LOCAL_SHAPE,
         attr_at_least("slot_num", 1),
+        _freed_in_turn,
         attr_at_least("id", 0),
         _has_slots.on("a2a3"),
         _no_local_slots.on("a5"),
