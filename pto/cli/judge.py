@@ -19,13 +19,13 @@ EXAMPLES = """\
                                                     many; one JSON object per line, immediately
   pto judge softmax_task.py k.py --seed 7           repeat a verdict: it names its seed
 
-A task is a Python file; docs/guide/judge.md says what is in it.
+A task is a Python file, or a folder in the form of cann-bench; docs/guide/judge.md shows both.
 """
 _SECONDS = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="a Python file with a reference and cases")
+    parser.add_argument("task", metavar="TASK", help=_TASK)
     parser.add_argument("candidates", metavar="CANDIDATE", nargs="+", help=_CANDIDATE)
     parser.add_argument("--device", metavar="D", help="judge for this chip: 910b1, 950pr, ...")
     parser.add_argument("--blocks", metavar="EXPR", help=_BLOCKS)
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     findings.add_format(parser)
 
 
+_TASK = "a Python file with a reference and cases, or a folder in the form of cann-bench"
 _CANDIDATE = "a kernel of a Python file (k.py, k.py:softmax) or a .pto program; it is untrusted"
 _BLOCKS = "launch a kernel on this grid, an expression of the sizes of the task; default: 1"
 _MEMORY = "limit the memory of a candidate to this many MB; default: 8192"

@@ -19,7 +19,7 @@ from pto.core.errors import Diagnostic, Note, PtoError
 from pto.judging.judgement import CaseResult, Judgement
 from pto.judging.precision import Compared
 from pto.judging.programs import POISONS, ArrayPart, Calls
-from pto.judging.task import Argument, Case, Expected, Task
+from pto.judging.task import Argument, Case, Task
 from pto.lang.diff.difference import blame_notes
 from pto.observe.memory.blame import blame
 from pto.observe.replay import TrialRun
@@ -45,13 +45,18 @@ class CaseRun:
         return self.task.inputs(self.case, self.random)
 
     @cached_property
-    def expected(self) -> Expected:
+    def expected(self) -> dict[str, Array]:
         return self.task.expected(self.case, self.inputs)
 
     @cached_property
     def elements(self) -> int:
         shapes = self.task.shapes(self.case).values()
         return sum(int(np.prod(shape)) for shape, _ in shapes)
+
+    @property
+    def outputs(self) -> list[Argument]:
+        arguments = self.task.arguments(self.case)
+        return [a for a in arguments if a.is_array and a.is_written]
 
     def arrays(self, poison: int, inputs: dict[str, Array] | None = None) -> dict[str, Array]:
         """Copies of the inputs, poisoned outputs, and poisoned scratch memory."""
@@ -114,11 +119,11 @@ def _wrong(result: CaseResult, run: CaseRun) -> list[Diagnostic]:
     except PtoError as error:
         result.reason = error.diagnostics[0].message
         return [_in_case(d, case) for d in error.diagnostics]
-    for a in run.task.arguments:
+    for a in run.task.arguments(run.case):
         if a.is_array and not a.is_written and not _same(arrays[a.name], run.inputs[a.name]):
             result.reason = f"changes {a.name}"
             return [Diagnostic("PTO-J006", f"the input {a.name} has changed in {case}")]
-    for a in run.task.outputs:
+    for a in run.outputs:
         compared = _compared(run, a, arrays[a.name])
         result.mean_error = max(result.mean_error or 0.0, compared.mean_error)
         result.max_error = max(result.max_error or 0.0, compared.max_error)
@@ -170,7 +175,7 @@ def _explained(
 def _poisoned(run: CaseRun, arrays: dict[str, Array]) -> list[Diagnostic]:
     """Differences to a run whose outputs and scratch memory held something else."""
     other = run.run(run.arrays(POISONS[1]))
-    for a in run.task.outputs:
+    for a in run.outputs:
         first, second = (_rows(each[a.name]) for each in (arrays, other))
         changed = (first != second).any(axis=1)
         if not changed.any():

@@ -16,9 +16,10 @@ from pto.judging.candidate import Candidate
 from pto.judging.correct import CaseRun, check_right
 from pto.judging.judgement import CaseResult, Judgement
 from pto.judging.orders import check_deterministic, check_safe
+from pto.judging.precision import TaskError
 from pto.judging.programs import Calls, read_calls, read_finding
 from pto.judging.speed import check_time
-from pto.judging.task import Case, Task, TaskError
+from pto.judging.task import Case, Task
 from pto.judging.tracer import ask
 from pto.target.profile import choose
 from pto.verify import judge as verified
@@ -50,6 +51,7 @@ class Judge:
         seed = self.options.seed
         seed = int.from_bytes(os.urandom(6), "little") if seed is None else seed
         device = self.options.device or self.task.device or "950pr"
+        self.task = self.task.on(device)
         found = Judgement(self.task.name, candidate.name, device, seed=seed)
         try:
             self._judge(candidate, found)

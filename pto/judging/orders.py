@@ -82,7 +82,7 @@ def check_deterministic(found: Judgement, run: CaseRun) -> bool:
             other = run.run(run.arrays(POISONS[0]), engine="reference", schedule=order)
         except PtoError as error:
             return found.add("deterministic", order, error.diagnostics)
-        for a in run.task.outputs:
+        for a in run.outputs:
             if wanted[a.name].tobytes() != other[a.name].tobytes():
                 message = f"{a.name} has other bits in schedule {order} in {run.case.name}"
                 return found.add("deterministic", order, [Diagnostic("PTO-J007", message)])

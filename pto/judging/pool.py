@@ -62,7 +62,8 @@ class _Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = Pipe()
-        environment = {**os.environ, "PYTHONPATH": str(_ROOT), "OMP_NUM_THREADS": "1"}
+        paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "pto.judging.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.dtypes import DType, decode, dtype, encode
-from pto.core.errors import Diagnostic, PtoError, fail, nearest
-from pto.judging.precision import Precision, of_words
+from pto.core.errors import PtoError, nearest
+from pto.judging.precision import Precision, TaskError, of_words, wrong_task
 from pto.lang.arithmetic import computed, parsed
 from pto.lang.file import executed, users_code
 
@@ -43,9 +43,9 @@ class Argument:
     """One argument: `f32[m, n]`, `out f32[m, 2 * n]`, or a number, `f32`."""
 
     name: str
-    role: str  # in, out, inout
-    kind: str  # an element type, or a name that each case gives one
-    sizes: tuple[str, ...] | None  # None: a number
+    role: str = "in"  # out, inout
+    kind: str = ""  # an element type, or a name that each case gives one
+    sizes: tuple[str, ...] | None = ()  # None: a number
 
     @property
     def is_array(self) -> bool:
@@ -71,12 +71,63 @@ class Case:
 Shapes = dict[str, tuple[tuple[int, ...], DType]]
 
 
+class Task(Protocol):
+    """An operator: arguments, cases, reference; of a file, or of a folder (`folder.py`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cases(self) -> Sequence[Case]: ...
+    @property
+    def precision(self) -> Precision: ...
+    @property
+    def device(self) -> str | None: ...
+
+    def on(self, device: str) -> Task:
+        """The task with the baselines of a chip."""
+        ...
+
+    def arguments(self, case: Case) -> Sequence[Argument]:
+        """The arguments of a case."""
+        ...
+
+    def shapes(self, case: Case) -> Shapes:
+        """The shape and element type of each array."""
+        ...
+
+    def numbers(self, case: Case) -> dict[str, Any]:
+        """Sizes, attributes and numbers of a case."""
+        ...
+
+    def inputs(self, case: Case, random: Draw) -> dict[str, Array]:
+        """Values of the arrays that the operator reads."""
+        ...
+
+    def expected(
+        self, case: Case, inputs: Mapping[str, Array], *, same: bool = False
+    ) -> dict[str, Array]:
+        """The exact values of the outputs; `same`: computed in the element types."""
+        ...
+
+    def floor(self, case: Case) -> tuple[float, float]:
+        """The bytes and operations that no kernel can do without."""
+        ...
+
+    def hidden(self, random: Draw) -> list[Case]:
+        """Cases that the judge adds."""
+        ...
+
+    def scaled(self, case: Case, most: int) -> Case:
+        """The case with at most so many elements, if it can be made smaller."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Task:
-    """An operator: arguments, cases, reference."""
+class FileTask:
+    """The task of a Python file."""
 
     name: str
-    arguments: tuple[Argument, ...]
+    every: tuple[Argument, ...]  # argument
     cases: tuple[Case, ...]
     reference: Callable[..., Any]
     precision: Precision
@@ -87,16 +138,24 @@ class Task:
     has_nan: bool = True
     work: Callable[[Mapping[str, Any]], Mapping[str, float]] | None = None
 
+    def on(self, device: str) -> FileTask:
+        """The same task: its cases have their own baselines."""
+        return self
+
+    def arguments(self, case: Case) -> Sequence[Argument]:
+        """The arguments of a case, which are those of all cases."""
+        return self.every
+
     @property
-    def outputs(self) -> list[Argument]:
-        return [a for a in self.arguments if a.is_array and a.is_written]
+    def _outputs(self) -> list[Argument]:
+        return [a for a in self.every if a.is_array and a.is_written]
 
     # ---- the shapes and values of a case
 
     def shapes(self, case: Case) -> Shapes:
         """The shape and element type of each array."""
         found: Shapes = {}
-        for a in self.arguments:
+        for a in self.every:
             if a.sizes is not None:
                 shape = tuple(self._size(a, text, case) for text in a.sizes)
                 found[a.name] = shape, self._kind(a, case)
@@ -113,9 +172,11 @@ class Task:
         try:
             found = computed(parsed(text), self.numbers(case))
         except ValueError as error:
-            raise _wrong(self.name, f"size `{text}` of {a.name} in {case.name}: {error}") from None
+            raise wrong_task(
+                self.name, f"size `{text}` of {a.name} in {case.name}: {error}"
+            ) from None
         if not isinstance(found, int) or found < 0:
-            raise _wrong(self.name, f"size `{text}` of {a.name} is {found} in {case.name}")
+            raise wrong_task(self.name, f"size `{text}` of {a.name} is {found} in {case.name}")
         return found
 
     def inputs(self, case: Case, random: Draw) -> dict[str, Array]:
@@ -123,7 +184,7 @@ class Task:
         shapes = self.shapes(case)
         given = self._drawn(case, random) if case.fill == "random" or self.draw else {}
         found: dict[str, Array] = {}
-        for a in self.arguments:
+        for a in self.every:
             if not a.is_array or a.role == "out":
                 continue
             shape, kind = shapes[a.name]
@@ -136,7 +197,7 @@ class Task:
     def _drawn(self, case: Case, random: Draw) -> Mapping[str, Any]:
         if self.draw is None:
             return {}
-        with _code_of_task():
+        with code_of_task():
             return self.draw(self.numbers(case), random)
 
     def _random(
@@ -154,35 +215,37 @@ class Task:
             values.reshape(-1)[random.integers(values.size)] = np.nan
         return _items(kind, values)
 
-    def expected(self, case: Case, inputs: Mapping[str, Array], *, same: bool = False) -> Expected:
+    def expected(
+        self, case: Case, inputs: Mapping[str, Array], *, same: bool = False
+    ) -> dict[str, Array]:
         """The exact values of the outputs, by name; `same`: computed in the element types."""
         shapes = self.shapes(case)
         given: dict[str, Any] = self.numbers(case)
         for name, items in inputs.items():
             given[name] = items.copy() if same else decode(shapes[name][1], items)
         taken = inspect.signature(self.reference).parameters
-        with _code_of_task():
+        with code_of_task():
             result = self.reference(**{n: given[n] for n in taken if n in given})
-        names = [a.name for a in self.outputs]
+        names = [a.name for a in self._outputs]
         if not isinstance(result, dict):
             every = result if isinstance(result, tuple) else (result,)
             if len(every) != len(names):
                 message = f"reference returns {len(every)} arrays, the task has {', '.join(names)}"
-                raise _wrong(self.name, message)
+                raise wrong_task(self.name, message)
             result = dict(zip(names, every, strict=True))
-        found: Expected = {}
+        found: dict[str, Array] = {}
         for name in names:
             values = np.asarray(result[name])
             if values.shape != shapes[name][0]:
                 message = f"reference gives {name} the shape {values.shape}, not {shapes[name][0]}"
-                raise _wrong(self.name, message)
+                raise wrong_task(self.name, message)
             found[name] = values
         return found
 
     def floor(self, case: Case) -> tuple[float, float]:
         """The bytes and operations that no kernel can do without."""
         moved = float(sum(prod(s) * k.itemsize for s, k in self.shapes(case).values()))
-        with _code_of_task():
+        with code_of_task():
             said = {} if self.work is None else self.work(self.numbers(case))
         return float(said.get("bytes", moved)), float(said.get("flops", 0.0))
 
@@ -192,7 +255,7 @@ class Task:
         """Cases with drawn sizes: odd ones, the smallest, extreme values, NaN."""
         found: list[Case] = []
         wanted = ["odd sizes", "other sizes", "the smallest sizes", "extremes"]
-        floats = any(self._is_float(a) for a in self.arguments if a.role != "out")
+        floats = any(self._is_float(a) for a in self.every if a.role != "out")
         wanted += ["nan"] if self.has_nan and floats else []
         for number, name in enumerate(wanted):
             base = self.cases[int(random.integers(len(self.cases)))]
@@ -231,7 +294,7 @@ class Task:
 
     def _size_names(self) -> list[str]:
         words = (
-            w for a in self.arguments for s in a.sizes or () for w in re.findall(r"[a-zA-Z_]\w*", s)
+            w for a in self.every for s in a.sizes or () for w in re.findall(r"[a-zA-Z_]\w*", s)
         )
         known = self.cases[0].values
         return [n for n in dict.fromkeys(words) if isinstance(known.get(n), int)]
@@ -257,9 +320,6 @@ class Task:
         return replace(case, name=f"{case.name}, scaled down", values=values, full=case)
 
 
-Expected = dict[str, Array]
-
-
 def _drawn_size(least: int, most: int, step: int, random: Draw) -> int:
     """A size between two, odd where it may be, and small enough to run in no time."""
     high = min(most, max(least, _SMALL))
@@ -271,17 +331,8 @@ def _items(kind: DType, values: Array) -> Array:
     return np.ascontiguousarray(encode(kind, values)).view(kind.numpy)
 
 
-class TaskError(PtoError):
-    """The task is wrong, not the candidate."""
-
-
-def _wrong(task: str, message: str) -> TaskError:
-    help = "docs/guide/judge.md shows a task"
-    return TaskError(Diagnostic("PTO-U350", f"task {task}: {message}", help=help))
-
-
 @contextmanager
-def _code_of_task() -> Generator[None]:
+def code_of_task() -> Generator[None]:
     """A context for functions of a task: what they raise is a mistake of the task."""
     try:
         with users_code(), np.errstate(all="ignore"):
@@ -293,10 +344,8 @@ def _code_of_task() -> Generator[None]:
 # ---- from a file
 
 
-def read_task(path: Path) -> Task:
+def read_file(path: Path) -> FileTask:
     """The task of a Python file."""
-    if path.suffix != ".py":
-        raise fail("PTO-U350", f"{path} is no task", help="give a Python file")
     module = executed(path)
     names = {n: v for n, v in vars(module).items() if not n.startswith("_")}
     name = str(names.get("name", path.stem.removesuffix("_task")))
@@ -304,15 +353,15 @@ def read_task(path: Path) -> Task:
         if needed not in names:
             close = next((n for n in names if nearest(needed, [n])), None)
             other = f"; it has `{close}`" if close else ""
-            raise _wrong(name, f"it has no `{needed}`{other}")
+            raise wrong_task(name, f"it has no `{needed}`{other}")
     arguments = tuple(_argument(name, n, text) for n, text in names["arguments"].items())
     cases = tuple(_case(name, n, dict(values)) for n, values in enumerate(names["cases"], 1))
     if not cases or not any(a.is_array and a.is_written for a in arguments):
-        raise _wrong(name, "it needs a case and an output, such as 'out f32[m, n]'")
+        raise wrong_task(name, "it needs a case and an output, such as 'out f32[m, n]'")
     given = {n: names[n] for n in _KNOWN if n in names and n not in ("arguments", "cases")}
     given["precision"] = of_words(name, given.get("precision"))
     given["has_nan"] = given.pop("nan", True)
-    task = Task(name=name, arguments=arguments, cases=cases, **given)
+    task = FileTask(name=name, every=arguments, cases=cases, **given)
     for case in task.cases:
         task.shapes(case)
     return task
@@ -321,7 +370,7 @@ def read_task(path: Path) -> Task:
 def _argument(task: str, name: str, text: object) -> Argument:
     found = _SPEC.fullmatch(str(text).strip())
     if found is None:
-        raise _wrong(task, f"argument {name} is {text!r}; write 'f32[m, n]' or 'out f32[m, n]'")
+        raise wrong_task(task, f"argument {name} is {text!r}; write 'f32[m, n]' or 'out f32[m, n]'")
     role, kind, sizes = found.groups()
     parts = None if sizes is None else tuple(s.strip() for s in sizes.split(",") if s.strip())
     return Argument(name, role or "in", kind, parts)

@@ -33,11 +33,14 @@ def main() -> None:
 
 
 def _serve(settings: dict[str, Any], link: socket.socket, pipe: Any) -> None:
+    from pto.judging.folder import read_folder
     from pto.judging.judge import Judge
-    from pto.judging.task import read_task
+    from pto.judging.task import read_file
 
     try:
-        judge = Judge(read_task(Path(settings["task"])), link, settings["options"])
+        path = Path(settings["task"])
+        task = read_folder(path) if path.is_dir() else read_file(path)
+        judge = Judge(task, link, settings["options"])
     except PtoError as error:
         pipe.send(error)
         return
