@@ -99,6 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--entry", metavar="F", help="search for this kernel, if FILE has several")
     blocks = "state the blocks of the launch; default: as many as the stores need, 1 for passes"
     parser.add_argument("--blocks", type=options.grid, metavar="N[,N]", help=blocks)
+    data = "use the values of arrays in the search: needed if control flow depends on data"
+    parser.add_argument("--data", action="store_true", help=data)
     again = "search again even if a cached result exists"
     parser.add_argument("--again", action="store_true", help=again)
     explain = "print what each pass did and saves, on standard error unless -o is given"
@@ -131,8 +133,8 @@ def _search(args: argparse.Namespace) -> int:
 def _searched(args: argparse.Namespace) -> tuple[ProgramLaunch, Optimization]:
     if program.is_python(args.file):
         kernel, values = program.kernel_call(args.file, args)
-        how = {"blocks": args.blocks, "device": args.device, "again": args.again}
-        fast = kernel.optimize(*values, **how)
+        grid, chip = args.blocks, args.device
+        fast = kernel.optimize(*values, blocks=grid, device=chip, data=args.data, again=args.again)
         return fast.launch, fast.report
     return _searched_text(args)
 
@@ -158,7 +160,7 @@ def _searched_text(args: argparse.Namespace) -> tuple[ProgramLaunch, Optimizatio
 
     (name, *_) = (function.symbol for function in launch.functions)
     written = Program(launch, loaded.values)
-    task = Task(name, lambda constants: written, {}, dict, chip, compare)
+    task = Task(name, lambda constants: written, {}, dict, chip, compare, args.data)
     found, report = task.outcome(again=args.again)
     return found.launch, report
 

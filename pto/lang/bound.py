@@ -71,10 +71,17 @@ class Bound(Generic[P]):
         return self.kernel.time(*args, blocks=self.blocks, device=device, data=data, **named)
 
     def optimize(
-        self, *args: object, device: str | None = None, again: bool = False, **named: object
+        self,
+        *args: object,
+        device: str | None = None,
+        data: bool = False,
+        again: bool = False,
+        **named: object,
     ) -> OptimizedKernel[P]:
         """The kernel made fast on a chip for this grid, as `Kernel.optimize`."""
-        return self.kernel.optimize(*args, blocks=self.blocks, device=device, again=again, **named)
+        return self.kernel.optimize(
+            *args, blocks=self.blocks, device=device, data=data, again=again, **named
+        )
 
     def prove(self, *args: object, assume: Sequence[str] = (), **named: object) -> Proofs:
         """Which properties hold for this grid."""

@@ -305,7 +305,7 @@ class Kernel(Generic[P]):
         if self.optimized:
             from pto.lang.optimize import optimize  # only here: a plain run needs no search
 
-            fast = optimize(self, args, named, blocks=blocks, device=device, again=False)
+            fast = optimize(self, args, named, blocks=blocks, device=device, data=data, again=False)
             return fast.time(*args, data=data, **named)
         wanted = self.profile if device is None else find_device(device).profile
         if wanted != self.profile:
@@ -321,17 +321,19 @@ class Kernel(Generic[P]):
         *args: object,
         blocks: Blocks | None = None,
         device: str | None = None,
+        data: bool = False,
         again: bool = False,
         **named: object,
     ) -> OptimizedKernel[P]:
         """The kernel made fast on a chip, for arguments of these shapes; every bit stays.
 
-        A shape may replace an array. Without `blocks` the grid follows from the stores. The result
-        is a kernel with its own grid and a `report`; a cached one is used unless `again` is set.
+        A shape may replace an array. Without `blocks` the grid follows from the stores. `data`: use
+        the values of arrays too, if control flow depends on them. The result is a kernel with its
+        own grid and a `report`; a cached one is used unless `again` is set.
         """
         from pto.lang.optimize import optimize  # only here: a plain run needs no search
 
-        return optimize(self, args, named, blocks=blocks, device=device, again=again)
+        return optimize(self, args, named, blocks=blocks, device=device, data=data, again=again)
 
     # ---- looking
 
@@ -393,7 +395,9 @@ class Kernel(Generic[P]):
         if self.optimized and world is None:
             from pto.lang.optimize import optimize  # only here: a plain run needs no search
 
-            fast = optimize(self, args, named, blocks=blocks, device=device, again=False)
+            fast = optimize(
+                self, args, named, blocks=blocks, device=device, data=False, again=False
+            )
             return fast.export(*args, out=out, **named)
         kernel = self if device is None else self.on(find_device(device).profile)
         lists = [args] if world is None else [cast("Sequence[object]", own) for own in args]

@@ -154,6 +154,7 @@ def optimize(
     *,
     blocks: Blocks | None,
     device: str | None,
+    data: bool,
     again: bool,
 ) -> OptimizedKernel[P]:
     """The kernel with the fastest schedule for a launch; a cached result is used unless `again`."""
@@ -170,7 +171,13 @@ def optimize(
     subject = _Subject(kernel, values, blocks, chip, free=set(values) - set(given))
     written = subject.sized({})
     task = Task(
-        kernel.name, subject.program, subject.constants(), subject.space, chip, subject.compared
+        kernel.name,
+        subject.program,
+        subject.constants(),
+        subject.space,
+        chip,
+        subject.compared,
+        data,
     )
     program, report = task.outcome(again=again)
     return OptimizedKernel(kernel, written, program.launch, report)
@@ -290,16 +297,24 @@ def _sized(
     """The launch of a kernel on these arguments, on a grid that follows from it unless given."""
     how: dict[str, Any] = {"kind": kernel.kind, "peer": kernel.peer, "debug": kernel.debug}
     fixed = SizedKernel(kernel.function, kernel.profile, kernel.name, **how)
-    made, _, given = fixed.specialise(values, 1)
+    try:
+        fixed.specialise(values)
+        traced = fixed
+    except PtoError:  # it needs a size as a number of the program, to convert it
+        traced = kernel
+    made, _, given = traced.specialise(values)
     launch = ProgramLaunch(copied(made.module), 1)
-    needed = grid_of(launch.module, {}, cores_of(launch, chip))
+    count = sum(p.kind != "constant" for p in kernel.parameters)
+    names = [arg.name for arg in launch.functions[0].regions[0].block.args]
+    numbers = cast("dict[str, int]", dict(zip(names[count:], given[count:], strict=True)))
+    needed = grid_of(launch.module, numbers, cores_of(launch, chip))
     grid = _required(needed, kernel.name) if blocks is None else extents_of(blocks)
     launch.blocks = prod(grid)
+    numbers |= {name: n for name, n in zip(GRID, (*grid, 1), strict=False) if name in numbers}
     for function in launch.functions:
-        bind(function, dict(zip(GRID, (*grid, 1), strict=False)))
-    given = given[: len(given) - len(GRID) * made.has_grid]
+        bind(function, numbers)
     made = replace(made, has_grid=False, module=launch.module, ready={}, seen=set())
-    return SizedLaunch(fixed.key, made, values, given, grid, needed == grid, launch)
+    return SizedLaunch(fixed.key, made, values, given[:count], grid, needed == grid, launch)
 
 
 def _required(grid: tuple[int, ...] | None, kernel: str) -> tuple[int, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from pto.ir.graph import Module, Operation, Value
+from pto.ir.graph import Block, Module, Operation, Value
 from pto.isa.handle.view import MAKE_TENSOR_VIEW, PARTITION_VIEW
+from pto.isa.row.traits import Control
 from pto.isa.scalar.arith import FLOORDIVSI, MAXSI, MINSI, MULI
 from pto.isa.scalar.unit import GET_BLOCK_IDX, GET_BLOCK_NUM
 from pto.prove.assume import GRID
@@ -35,12 +36,20 @@ class _Axes:
         if maker.row is not FLOORDIVSI:
             return None
         level = self.rest(maker.operands[0])
-        if level is None:
-            return None
-        known = self.extents.setdefault(level, maker.operands[1])
-        same = known is maker.operands[1] or (
-            known.number is not None and known.number == maker.operands[1].number
-        )
+        return None if level is None else self._divided(level, maker.operands[1])
+
+    def _divided(self, level: int, divisor: Value) -> int | None:
+        """The level after a division by the extent of an axis, or by a product of extents."""
+        maker = divisor.maker
+        if maker is not None and maker.row is MULI and divisor.number is None:
+            for factor in maker.operands:
+                after = self._divided(level, factor)
+                if after is None:
+                    return None
+                level = after
+            return level
+        known = self.extents.setdefault(level, divisor)
+        same = known is divisor or (known.number is not None and known.number == divisor.number)
         return level + 1 if same else None
 
     def position(self, value: Value) -> int | None:
@@ -51,13 +60,16 @@ class _Axes:
             if level is not None and product is not None and product.row is MULI:
                 quotients = [self.rest(v) for v in product.operands]
                 return level if level + 1 in quotients else None
-        return self.rest(value)
+        level = self.rest(value)
+        return None if level in self.extents else level  # else it holds several positions
 
     def factors(self, value: Value) -> Factors | None:
         """The factors of the positions in a sum; None if it is no sum of multiples."""
-        axis, maker = self.position(value), value.maker
+        axis, maker, owner = self.position(value), value.maker, value.owner
         if axis is not None:
             return {axis: 1}
+        if isinstance(owner, Block) and owner.region.owner.control is Control.FOR:
+            return self.factors(owner.region.owner.operands[0])  # a counter begins there
         if maker is None or value.number is not None:
             return {}
         if maker.row in (MINSI, MAXSI):  # a clamp to the extents of an array
@@ -93,30 +105,28 @@ def grid_of(module: Module, numbers: Mapping[str, int], cores: int) -> tuple[int
     if any(op.row is GET_BLOCK_NUM for op in ops):
         return (cores,)
     axes, needed = _Axes(), dict[int, int]()
+    for value in (value for op in ops for value in op.results):
+        axes.rest(value)  # finds the divisions
     for offset, extent in _stored(ops, numbers):
         factors = axes.factors(offset)
         if factors is None or len(factors) > 1 or any(f < 1 for f in factors.values()):
             return None
         for axis, step in factors.items():
             needed[axis] = max(needed.get(axis, 0), -(-extent // step))
-    return _extents(axes, needed, ops)
+    return _extents(axes, needed)
 
 
-def _extents(
-    axes: _Axes, needed: Mapping[int, int], ops: list[Operation]
-) -> tuple[int, ...] | None:
-    for op in ops:  # divisions that only loads use
-        for value in op.results:
-            axes.rest(value)
-    count = max([*needed, *(n + (v.number is not None) for n, v in axes.extents.items())]) + 1
+def _extents(axes: _Axes, needed: Mapping[int, int]) -> tuple[int, ...] | None:
+    """The extents along all axes up to the last one along which blocks store apart."""
     fixed = {n: v.number for n, v in axes.extents.items() if v.number is not None}
-    if any(n not in needed and n not in fixed for n in range(count)):
+    count = max(needed, default=-1) + 1
+    if count == 0 or any(n not in needed and n not in fixed for n in range(count)):
         return None
     if fixed:  # the kernel divides a single number itself
         if any(needed.get(n, 1) > extent for n, extent in fixed.items()):
             return None
-        return (prod(fixed.get(n, needed.get(n, 1)) for n in range(count)),)
-    named = [v.name in GRID for v in axes.extents.values()]
+        return (prod(fixed.get(n) or needed[n] for n in range(count)),)
+    named = [v.name in GRID for n, v in axes.extents.items() if n < count]
     return tuple(needed[n] for n in range(count)) if all(named) else None
 
 

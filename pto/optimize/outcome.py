@@ -35,6 +35,7 @@ class Task:
     space: Callable[[], Space]  # what to try for them
     bench: Bench
     compare: Compare
+    data: bool = False  # control flow depends on the values of arrays
 
     def outcome(self, *, again: bool) -> tuple[Program, Optimization]:
         """The fastest program that passes all checks; a cached choice is used unless `again`."""
@@ -61,7 +62,7 @@ class Task:
     def _searched(self) -> Optimization:
         began = time.process_time()
         space = self.space()
-        search = Search(self.program, self.written, space, self.bench, _SECONDS)
+        search = Search(self.program, self.written, space, self.bench, self.data, _SECONDS)
         start = Point(self.written, {})
         point, checked, before = search.best(), (), search.timing(start)
         after = before if point == start else search.timing(point)

@@ -73,6 +73,7 @@ class Search:
     written: Numbers  # the constants that may change, as they are written
     space: Mapping[str, Sequence[int]]  # what to try for each of them
     bench: Bench
+    data: bool  # control flow depends on the values of arrays
     seconds: float  # of processor time, after which nothing further is tried
     times: dict[tuple[object, ...], float] = field(default_factory=dict[tuple[object, ...], float])
     began: float = field(default_factory=time.process_time)
@@ -223,6 +224,7 @@ class Search:
             blocks=launch.blocks,
             profile=device.profile,
             device=device.name,
+            data=self.data,
             advice=False,
         )
 
