@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from pto.cluster.atomics import Accumulator, accumulators
-from pto.core.intervals import NOTHING, Bytes, Intervals
+from pto.core.intervals import NOTHING, Bytes, Intervals, stretches
 from pto.core.memory import aligned_bytes
 from pto.run.jit.runtime.context import LOG_ENTRY, Words
-from pto.run.launch.arrays import over, stretches
+from pto.run.launch.arrays import over
 from pto.run.launch.prepared import LaunchGrid, memories_of
 
 _PAGE = 1 << 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -83,3 +83,14 @@ def _pairs(found: Intervals) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
     for start, end in found.tolist():
         yield (start, end), (at, at + end - start)
         at += end - start
+
+
+def stretches(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of addresses with those that overlap joined, in order, without empty ones."""
+    out: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        if out and low < out[-1][1]:
+            out[-1] = out[-1][0], max(high, out[-1][1])
+        elif high > low:
+            out.append((low, high))
+    return out

@@ -21,6 +21,7 @@ import numpy as np
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.findings import Findings
+from pto.core.intervals import stretches
 from pto.cxx import compiler
 from pto.cxx.branches import conditions_around, unknown
 from pto.cxx.causes import grouped, summary
@@ -29,7 +30,7 @@ from pto.cxx.reach import used
 from pto.cxx.source import read_included
 from pto.observe.timing.result import Timing
 from pto.plan.mode import Mode
-from pto.run.launch.arrays import Array, Borrowed, borrow, over, stretches
+from pto.run.launch.arrays import Array, Borrowed, borrow, over
 from pto.run.launch.host import Report
 from pto.run.launch.overlap import joined, written_back
 from pto.target.profile import DEFAULT, Target

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.intervals import stretches
 from pto.cxx import native as n
 from pto.cxx.child import Given
 from pto.cxx.counted import amounts
@@ -17,7 +18,6 @@ from pto.cxx.feed import AgentState, BuildSide
 from pto.cxx.memory import ProgramMemory
 from pto.plan.mode import Mode
 from pto.run import sites as s
-from pto.run.launch.arrays import stretches
 from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.watch.events import Hook, Observer

@@ -139,19 +139,31 @@ def uses(functions: Sequence[Operation], names: Mapping[Value, str]) -> dict[str
 
 
 def _note(array: Uses, op: Operation, value: Value) -> None:
-    row = op.row
-    roles = {o.role for o in row.operands for v in op.group(o.name) if v is value}
-    if op.control is not None or row.order is not None or not roles or _queues(op):
+    roles = _roles(op, value)
+    if op.control is not None or op.row.order is not None or not roles or _queues(op):
         array.is_known = array.is_load_known = False
         return
-    is_plain = row.traits.sized_by_tile and isinstance(value.type, t.View) and not combines(op)
     array.is_read |= roles != {"out"}
     if roles == {"in"}:
-        array.is_load_known &= is_plain
+        array.is_load_known &= is_plain(op, value)
         array.loads.append(op)
     else:
-        array.is_known &= is_plain
+        array.is_known &= is_plain(op, value)
         array.stores.append(op)
+
+
+def _roles(op: Operation, value: Value) -> set[str]:
+    return {o.role for o in op.row.operands for v in op.group(o.name) if v is value}
+
+
+def is_plain(op: Operation, value: Value) -> bool:
+    """True if an operation loads or stores a tile through a window on global memory."""
+    is_view = isinstance(value.type, t.View) and is_global(value.type)
+    return op.row.traits.sized_by_tile and is_view and not combines(op)
+
+
+def writes(op: Operation, value: Value) -> bool:
+    return _roles(op, value) != {"in"}
 
 
 def _queues(op: Operation) -> bool:
@@ -169,7 +181,7 @@ class Reached:
 
     def __init__(self, it: Iterations, ops: Sequence[Operation]) -> None:
         """Raises NotStatic if the address of one is unknown."""
-        self._parts = [self._part(it, op) for op in ops]
+        self.parts = [self._part(it, op) for op in ops]  # iterations, and the windows in them
 
     def _part(self, it: Iterations, op: Operation) -> tuple[IterSpace, _Window]:
         view = next(v for v in op.operands if is_global(v.type))
@@ -180,7 +192,7 @@ class Reached:
     def blocks(self, count: int) -> tuple[Flags, Flags]:
         """Flags of the blocks that store an element, and of the blocks that reach a store."""
         some, reached = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        for space, window in self._parts:
+        for space, window in self.parts:
             blocks = space.blocks()
             reached[blocks] = True
             full = [_at(axis.size, space) > 0 for axis in window.axes]
@@ -189,7 +201,7 @@ class Reached:
 
     def covered(self, name: str, shape: tuple[int, ...], *, whole: bool) -> Covered:
         """The covered part of the intended range; raises NotStatic if counting is too expensive."""
-        frames = {_frame(window) for _, window in self._parts}
+        frames = {_frame(window) for _, window in self.parts}
         base, strides, _ = frames.pop()
         if frames:
             raise NotStatic  # several views of one array
@@ -204,8 +216,8 @@ class Reached:
         return Covered(name, elements, holes[0], at)
 
     def _holes(self, whole: bool) -> Holes | None:
-        done = np.concatenate([_boxes(space, w) for space, w in self._parts], axis=2)
-        all_meant = [_boxes(space, w.meant(space, whole)) for space, w in self._parts]
+        done = np.concatenate([_boxes(space, w) for space, w in self.parts], axis=2)
+        all_meant = [_boxes(space, w.meant(space, whole)) for space, w in self.parts]
         return _left(np.concatenate(all_meant, axis=2), done)
 
 
@@ -250,7 +262,7 @@ def _left(meant: Ints, done: Ints) -> Holes | None:
     edges = [np.unique(both[:, n]) for n in kept]
     if prod(len(each) for each in edges) > _MOST:
         raise NotStatic
-    cells = _painted(meant[:, kept], edges) & ~_painted(done[:, kept], edges)
+    cells = (painted(meant[:, kept], edges) > 0) & (painted(done[:, kept], edges) == 0)
     places = np.argwhere(cells)
     if not len(places):
         return None
@@ -262,18 +274,20 @@ def _left(meant: Ints, done: Ints) -> Holes | None:
     return count, at
 
 
-def _painted(boxes: Ints, edges: Sequence[Ints]) -> Flags:
-    """The cells between edges that are in a box: corners of boxes, summed along each axis."""
+def painted(boxes: Ints, edges: Sequence[Ints], weights: Ints | None = None) -> Ints:
+    """The number (or sum of weights) of the boxes around each cell between edges: corners of boxes,
+    summed along each axis."""
     shape = tuple(len(each) for each in edges)
     found = np.zeros(prod(shape), np.int64)
     ends = [np.searchsorted(each, boxes[:, n]) for n, each in enumerate(edges)]
     for corner in product((0, 1), repeat=len(edges)):
         index = np.ravel_multi_index([ends[n][side] for n, side in enumerate(corner)], shape)
-        found += (-1 if sum(corner) % 2 else 1) * np.bincount(index, minlength=len(found))
+        added = np.bincount(index, weights, minlength=len(found)).astype(np.int64)
+        found += -added if sum(corner) % 2 else added
     found = found.reshape(shape)
     for n in range(len(edges)):
         np.cumsum(found, axis=n, out=found)
-    return found[(slice(-1),) * len(edges)] > 0
+    return found[(slice(-1),) * len(edges)]
 
 
 def _window(it: Iterations, value: Value) -> _Window:

@@ -128,11 +128,17 @@ CASES: dict[str, tuple[Any, int, Any, Any]] = {
 }
 
 
+TWICE = ("step too short", "both ways of a condition", "windows inside another")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_holes_are_those_that_a_watched_run_finds(name: str):
     function, blocks, x, y = CASES[name]
     kernel = pto.kernel(function)
     said = messages(lambda: kernel[blocks](x, y))
+    if name in TWICE:
+        assert "PTO-U314" in said
+        return
     (found,) = kernel[blocks](x, y, coverage=True).coverage
     assert bool(found.never) == bool(said)
     assert not said or said.startswith(f"{found} [PTO-U310]")
@@ -368,3 +374,113 @@ def test_slots_of_a_queue_are_written_by_its_pushes():
 )
 def test_a_percentage_differs_from_nothing_and_from_all(part: int, whole: int, shown: str):
     assert percent(part, whole) == shown
+
+
+# ---- elements that two blocks access
+
+
+def one_place(x: F32, y: F32) -> None:
+    i = pto.block_idx() * 16
+    pto.store(y[0:16, :], pto.load(x[i:, :], 16, 64))
+
+
+def added(x: F32, y: F32) -> None:
+    i = pto.block_idx() * 16
+    pto.store(y[0:16, :], pto.load(y[0:16, :], 16, 64) + pto.load(x[i:, :], 16, 64))
+
+
+def summed(x: F32, y: F32) -> None:
+    """Atomic: the order of the blocks does not matter."""
+    i = pto.block_idx() * 16
+    pto.store(y[0:16, :], pto.load(x[i:, :], 16, 64), atomic="add")
+
+
+def of_neighbour(x: F32, y: F32) -> None:
+    """Loads a row that the next block stores."""
+    i = pto.block_idx() * 16
+    rest = pto.load(y[i + 1 : i + 17, :], 16, 64)
+    pto.store(y[i : i + 16, :], rest + pto.load(x[i : i + 16, :], 16, 64))
+
+
+def in_steps(x: F32, y: F32) -> None:
+    """Even rows by even blocks, odd rows by odd ones, column by column."""
+    b = pto.block_idx()
+    for j in pto.range(0, 64, 32):
+        pto.store(y[b % 2 :: 2, j : j + 32], pto.load(x[b % 2 :: 2, j : j + 32], 16, 32))
+
+
+def half_of_the_blocks(x: F32, y: F32) -> None:
+    i = pto.block_idx() * 16
+    if i < 32:
+        pto.store(y[i : i + 16, :], pto.load(x[i : i + 16, :], 16, 64))
+    if i >= 48:
+        pto.store(y[i - 48 : i - 32, 63:64], pto.load(x[i : i + 16, 0:1], 16, 1))
+
+
+BASE = ones(80, 64)
+CONFLICTS: dict[str, tuple[Any, int, Any, Any, str]] = {
+    "one place": (one_place, 4, ones(64, 64), ones(16, 64), "blocks 0 and 1 both store y[0, 0]"),
+    "one block": (one_place, 1, ones(16, 64), ones(16, 64), ""),
+    "load, add, store": (added, 2, ones(32, 64), ones(16, 64), "both store y[0, 0]"),
+    "atomic": (summed, 4, ones(64, 64), ones(16, 64), ""),
+    "a row of the next block": (
+        of_neighbour,
+        3,
+        ones(49, 64),
+        ones(49, 64),
+        "block 0 loads y[16, 0], which block 1 stores",
+    ),
+    "rows in steps": (in_steps, 2, ones(32, 64), ones(32, 64), ""),
+    "rows in steps, twice": (in_steps, 3, ones(32, 64), ones(32, 64), "blocks 0 and 2 both store"),
+    "by a condition": (
+        half_of_the_blocks,
+        4,
+        ones(64, 64),
+        ones(64, 64),
+        "blocks 0 and 3 both store y[0, 63]",
+    ),
+    "by no other block": (half_of_the_blocks, 3, ones(64, 64), ones(64, 64), ""),
+    "arrays that overlap": (
+        rows,
+        4,
+        BASE[:64],
+        BASE[16:],
+        "overlap in memory: block 0 stores y[0, 0], which block 1 loads by x",
+    ),
+    "the other way": (
+        rows,
+        4,
+        BASE[16:],
+        BASE[:64],
+        "block 1 stores y[16, 0], which block 0 loads",
+    ),
+    "neighbours in memory": (rows, 2, BASE[:32], BASE[32:64], ""),
+    "in place": (rows, 4, BASE[:64], BASE[:64], ""),
+}
+
+
+@pytest.mark.parametrize("name", CONFLICTS)
+def test_an_element_that_two_blocks_access_is_named(name: str):
+    function, blocks, x, y, wanted = CONFLICTS[name]
+    kernel = pto.kernel(function)
+    said = messages(lambda: kernel[blocks](x, y))
+    assert ("PTO-U314" in said) == bool(wanted) and wanted in said
+    races = {d.code for d in kernel[blocks].sanitize(x.copy(), y.copy())} if x.base is None else ()
+    assert x.base is not None or any(code > "PTO-R020" for code in races) == bool(wanted)
+
+
+def test_blocks_that_wait_for_each_other_have_an_order():
+    def k(x: F32, y: F32) -> None:
+        i = pto.block_idx() * 16
+        pto.store(y[i : i + 16, :], pto.load(x[i : i + 16, :], 16, 64))
+        isa.syncall()
+        pto.store(y[0:16, :], pto.load(y[32:48, :], 16, 64))
+
+    assert "U314" not in messages(lambda: pto.kernel(k)[4](ones(64, 64), ones(64, 64)))
+
+
+def test_the_check_of_conflicts_can_be_left_out(monkeypatch: pytest.MonkeyPatch):
+    kernel = pto.kernel(one_place)
+    assert messages(lambda: kernel[4](ones(64, 64), ones(16, 64), coverage=False)) == ""
+    monkeypatch.setenv("PTO_COVERAGE", "0")
+    assert messages(lambda: pto.kernel(one_place)[4](ones(64, 64), ones(16, 64))) == ""

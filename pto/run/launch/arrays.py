@@ -7,7 +7,7 @@ the kernel are copied back.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import PtoError, fail
+from pto.core.intervals import stretches
 
 Array = npt.NDArray[Any]
 _CPU = 1  # kDLCPU
@@ -222,15 +223,4 @@ def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[
             given = args[n]
             out[n] = np.ndarray(given.shape, given.dtype, room, given.ctypes.data - low)
             out[n][...] = given
-    return out
-
-
-def stretches(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of addresses with those that overlap joined, in order, without empty ones."""
-    out: list[tuple[int, int]] = []
-    for low, high in sorted(spans):
-        if out and low < out[-1][1]:
-            out[-1] = out[-1][0], max(high, out[-1][1])
-        elif high > low:
-            out.append((low, high))
     return out

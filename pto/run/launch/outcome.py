@@ -1,8 +1,9 @@
 """Warnings about a launch that ran, if its result is probably not the intended one.
 
-They follow from the program, the shapes and the number of blocks: an array with holes, blocks that
-have nothing to do, no result at all, a tile that is read and never written. A program that branches
-on data, or on a number that the call passes, is not checked.
+They follow from the program, the shapes and the number of blocks: an element that two blocks
+access and one of them stores, an array with holes, blocks that have nothing to do, no result at
+all, a tile that is read and never written. A program that branches on data, or on a number that the
+call passes, is not checked.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from pto.core.errors import Diagnostic
+from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Operation, Value
 from pto.isa.scalar.unit import DEBUG
 from pto.plan.calls import names_of
+from pto.plan.conflicts import Conflict, conflict
 from pto.plan.iterations import Iterations, NotStatic
 from pto.plan.stores import Covered, Flags, Reached, Uses, unwritten, uses
 from pto.run.launch.arrays import Borrowed
@@ -68,9 +70,15 @@ class LaunchOutcome:
         for function in kernel.functions:
             yield from unwritten(function)
         used = uses(kernel.functions, self._names)
-        if used is None or not self._arrays or _share_memory(list(self._arrays.values())):
+        if used is None or not self._arrays:
             return
         it = self._iterations(self._blocks)
+        if self._blocks > 1 and kernel.is_closed:
+            found = conflict(it, used, self._arrays)
+            if found is not None:
+                yield _unordered(found)
+        if _share_memory(list(self._arrays.values())):
+            return
         stored = {n: _reached(it, u.stores) for n, u in used.items() if u.stores or not u.is_known}
         written = {n: found for n, found in stored.items() if found and used[n].is_known}
         some, reached = self._flags(written.values())
@@ -149,6 +157,18 @@ class LaunchOutcome:
             if tried is not None and self._covered(tried, part.name) is None:
                 return blocks
         return None
+
+
+def _unordered(found: Conflict) -> Diagnostic:
+    place = found.other.loc
+    note = Note(f"the access of block {found.blocks[1]}", place)
+    notes = (note,) if place != found.store.loc else ()
+    help = (
+        'give each block elements of its own, by pto.block_idx(); pto.store(y, t, atomic="add")'
+        f" adds up what blocks store; {_SWITCH}"
+    )
+    message = f"{found}: the result depends on the order of the blocks"
+    return Diagnostic("PTO-U314", message, found.store.loc, "warning", notes, help)
 
 
 def _count(blocks: int) -> str:
