@@ -41,7 +41,7 @@ class Popped:
         if self.move is None:
             return True
         moved = self.move.operands[1]
-        users = sorted(_work_on(moved, self.pop), key=lambda u: _place(_beside(u, self.pop)))
+        users = sorted(_work_on(moved, self.move), key=lambda u: _place(_beside(u, self.pop)))
         if self.to == VECTOR and users and _overwrites(users[0], moved, self.pop):
             self.end = users[0]
             for name in (o.name for o in self.end.row.operands if o.role == "in"):
@@ -49,7 +49,7 @@ class Popped:
                 self.end.set_group(name, [self.tile if v is moved else v for v in group])
         elif _is_filled_by(moved, self.move) and self._is_in_time(users):
             self.end = _beside(users[-1], self.pop) if users else self.pop
-            for use in [u for u in moved.uses if u is not self.move and _is_behind(u, self.pop)]:
+            for use in [u for u in moved.uses if _is_behind(u, self.move)]:
                 use.set_operands([self.tile if v is moved else v for v in use.operands])
         else:
             return False
@@ -105,13 +105,13 @@ def _is_behind(op: Operation, other: Operation) -> bool:
     return _place(_beside(op, other)) > _place(other)
 
 
-def _work_on(tile: Value, pop: Operation) -> Iterator[Operation]:
-    """The operations behind a pop that use a tile, also by another name of it."""
+def _work_on(tile: Value, move: Operation) -> Iterator[Operation]:
+    """The operations behind a move that use its tile, also by another name of it."""
     for use in dict.fromkeys(tile.uses):
         named = [v for v in use.results if isinstance(v.type, TileBuf)]
         if named:
-            yield from (user for value in named for user in _work_on(value, pop))
-        elif use.row not in (GET_VALIDSHAPE, SET_VALIDSHAPE) and _is_behind(use, pop):
+            yield from (user for value in named for user in _work_on(value, move))
+        elif use.row not in (GET_VALIDSHAPE, SET_VALIDSHAPE) and _is_behind(use, move):
             yield use
 
 

@@ -28,6 +28,7 @@ class Separated:
     entry: str | None  # the function to launch
     slots_nbytes: int = 0  # of the queues of a block, where they lie in an additional argument
     refused: Diagnostic | None = None  # the reason why a function for both cores stays whole
+    whole: str | None = None  # the reason why one vector sub-block of a split one has all rows
 
     def arguments(self, args: Sequence[Any], blocks: int | tuple[int, ...]) -> list[Any]:
         """The arguments of a launch: those of the function as written, and the slots of queues."""
@@ -54,10 +55,11 @@ def separate(module: Module, profile: Profile, functions: Sequence[Operation]) -
     if not profile.separate_cores or len(functions) > 1 or not uses_both(first):
         return Separated(module, first.symbol)
     try:
-        divided, nbytes = split(module, first.symbol, profile)
+        parts = split(module, first.symbol, profile)
     except PtoError as error:
         return Separated(module, first.symbol, refused=error.diagnostics[0])
-    return Separated(divided, half_name(first.symbol, CUBE), nbytes)
+    entry = half_name(first.symbol, CUBE)
+    return Separated(parts.module, entry, parts.slots_nbytes, whole=parts.whole)
 
 
 def separate_all(module: Module, profile: Profile) -> Separated:

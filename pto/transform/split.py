@@ -8,8 +8,8 @@ by the queue too: before it uses one, the cube core pops a tile of zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 from pto.core.dtypes import F16, F32, I8, I32, I64
@@ -36,6 +36,7 @@ from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
 from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, on_first_sub_block, sides_of
+from pto.transform.halves import WholeTiles, halve, halved_tiles, pass_halves
 from pto.transform.popped import Popped, free_order, slots_needed
 
 SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
@@ -43,22 +44,35 @@ _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
     (VECTOR, 1, "vec", "c2v_consumer_buf"),
     (CUBE, 2, "mat", "v2c_consumer_buf"),
 )
+_TOKEN = (32, 16)  # a tile of zeros; its halves are tiles of boxes
 _WHOLE = {"split": Int(0, scalar_type(I8))}
 _INT, _LONG, _HALF = scalar_type(I32), scalar_type(I64), scalar_type(F16)
 
 
-def split(module: Module, entry: str, profile: Profile) -> tuple[Module, int]:
-    """The program with two functions for `entry`, and the bytes of slots that a block needs.
+@dataclass(frozen=True, slots=True)
+class SplitProgram:
+    """A program with two functions in place of one for both cores.
 
-    The functions have the argument `SLOTS_ARGUMENT` if queues lie in global memory.
+    They have the argument `SLOTS_ARGUMENT` if queues lie in global memory.
     """
+
+    module: Module
+    slots_nbytes: int  # of the queues of a block, in that argument
+    whole: str | None  # the reason why one vector sub-block has to have all rows
+
+
+def split(module: Module, entry: str, profile: Profile) -> SplitProgram:
+    """The program with two functions for `entry`."""
     module = copied(module)
     whole = next(f for f in module.functions() if f.has_body and f.symbol == entry)
     joined = _Joined(whole, in_memory=profile.sync.queue_slots == "gm")
     joined.join()
-    home, halves = whole.home, [joined.half(side) for side in (CUBE, VECTOR)]
-    home.set_ops([*(op for op in home.ops if op is not whole), *halves])
-    return module, joined.slots_nbytes
+    home, parts = whole.home, {side: joined.part(side) for side in (CUBE, VECTOR)}
+    why = joined.share_rows(parts)
+    for side, part in parts.items():
+        joined.open(part, side)
+    home.set_ops([*(op for op in home.ops if op is not whole), *parts.values()])
+    return SplitProgram(module, joined.slots_nbytes, why)
 
 
 def half_name(symbol: str, side: str) -> str:
@@ -107,6 +121,9 @@ class _Joined:
         self.slots = 0  # of each direction
         self.token: Value | None = None
         self.popped: list[Popped] = []  # in program order
+        self.halved: dict[
+            Value, int
+        ] = {}  # tiles of the vector core that each sub-block has half of
 
     @property
     def slots_nbytes(self) -> int:
@@ -201,12 +218,12 @@ class _Joined:
         """Let the cube core wait until the stores of the vector core are in memory."""
         if self.token is None:
             layout = ND if self.in_memory else NZ
-            type = TileBuf(_HALF, TileType.of(Role.VEC, F16, 16, 16, layout))
+            type = TileBuf(_HALF, TileType.of(Role.VEC, F16, *_TOKEN, layout))
             first = self.function.regions[0].block.ops[0]
             self.token = self._put(first, ALLOC_TILE, results=[type], names=["token"]).results[0]
             zero = self.builder.constant(0.0, _HALF)
             self._put(first, TEXPANDS, {"scalar": zero, "dst": self.token})
-        popped = TileBuf(_HALF, TileType.of(Role.MAT, F16, 16, 16, NZ))
+        popped = TileBuf(_HALF, TileType.of(Role.MAT, F16, *_TOKEN, NZ))
         self._pass(op, CUBE, self.token, popped)
 
     def _check_ordered(self, op: Operation, used: set[Value]) -> None:
@@ -228,7 +245,7 @@ class _Joined:
 
     # ---- one side
 
-    def half(self, side: str) -> Operation:
+    def part(self, side: str) -> Operation:
         """The function of one core."""
         twin = copied_operation(self.function, {})
         twin.attrs.pop("pto.entry", None)
@@ -238,16 +255,35 @@ class _Joined:
             if op.parent is not None and not _belongs(op, side) and not _erased(op):
                 raise _refused(op, f"gives the {side} core a number of the other one")
         _drop_idle(twin)
-        builder, body = Builder(twin), twin.regions[0].block
-        acting = [op for op in twin.walk() if _acts(op)]
-        opened = self._opened(twin, builder, side)
+        return twin
+
+    def share_rows(self, parts: Mapping[str, Operation]) -> str | None:
+        """Give each vector sub-block half of the rows; else the reason why one has them all."""
+        vector = parts[VECTOR]
+        try:
+            halved = halved_tiles(vector)
+            _require_own_arrays(vector)
+        except WholeTiles as reason:
+            return str(reason)
+        halve(vector, halved)
+        for part in parts.values():
+            pass_halves(part)
+        self.halved = halved
+        return None
+
+    def open(self, part: Operation, side: str) -> None:
+        """Open the end of the queue of a core, and guard what one vector sub-block does alone."""
+        builder, body = Builder(part), part.regions[0].block
+        acting = [
+            op for op in part.walk() if _acts(op) and self.halved.keys().isdisjoint(op.operands)
+        ]
+        opened = self._opened(part, builder, side)
         head = [op for op in body.ops if op.traits.constant]
         rest = [*opened, *(op for op in body.ops if not op.traits.constant)]
         body.set_ops([*head, *rest])
-        if side == VECTOR and self.in_memory:
+        if side == VECTOR and (self.in_memory or self.halved):
             for op in acting:
                 on_first_sub_block([op], builder)
-        return twin
 
     def _opened(self, twin: Operation, builder: Builder, side: str) -> list[Operation]:
         """The operations that open an end of the queue: its buffers, its slots, and itself."""
@@ -281,9 +317,21 @@ class _Joined:
         numbers = {"dir_mask": (self.ways, I8), "slot_size": (self.slot, I32)}
         numbers["slot_num"] = (self.slots, I32)
         attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
-        if not self.in_memory:
+        if not self.in_memory and not self.halved:
             attrs["nosplit"] = Bool(True)
         return [*made, builder.make(OPEN_AT[side], buffers, attrs=attrs)]
+
+
+def _require_own_arrays(vector: Operation) -> None:
+    """Raise if a vector sub-block reads an array that the other one may write."""
+    read, written = set[Value](), dict[Value, Operation]()
+    for op in vector.walk():
+        for array, writes in _arrays(op).items():
+            read |= set() if writes else {array}
+            written |= {array: op} if writes else {}
+    for array, op in written.items():
+        if array in read:
+            raise WholeTiles(op, "writes an array that the vector core also reads")
 
 
 def _shared(ops: Iterable[Operation]) -> set[Value]:

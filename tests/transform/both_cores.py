@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 import pto
+from pto.ir.graph import Module, Operation
+from pto.run.launch.host import launch
+from pto.target.profile import profile
+from pto.transform.separate import Separated, separate
 
+NPUS = ("a2a3", "a5")
 HALF, FLOAT, BYTE = pto.Global[pto.f16], pto.Global[pto.f32], pto.Global[pto.i8]
 Array = npt.NDArray[Any]
 
@@ -133,3 +138,33 @@ CASES: dict[str, Callable[[], Case]] = {
     "quantised, ragged": lambda: quantised_case(50, 100),
     "delta rule": lambda: delta_rule_case(96),
 }
+
+
+# ---- runs of the program as it is written and as two functions
+
+
+def run(
+    module: Module, args: list[Any], blocks: int, engine: str, entry: str | None
+) -> list[bytes]:
+    copies = [each.copy() for each in args]
+    launch(module, args=copies, blocks=blocks, engine=engine, entry=entry, coverage=False)
+    return [each.tobytes() for each in copies]
+
+
+def both(kernel: pto.Kernel[...], args: list[Any], name: str) -> tuple[Module, Separated]:
+    """The program of a kernel, and the same as two functions."""
+    module = kernel.on(name).module(*args)
+    (function,) = module.functions()
+    return module, separate(module, profile(name), [function]).required()
+
+
+def function_of(split: Separated, side: str) -> Operation:
+    return next(f for f in split.module.functions() if f.symbol.endswith(side))
+
+
+def has_equal_bits(module: Module, split: Separated, args: list[Any], blocks: int) -> bool:
+    """True if both programs leave the same bytes, on both engines."""
+    arrays = [each for each in args if isinstance(each, np.ndarray)]
+    wanted, given = run(module, arrays, blocks, "reference", None), split.arguments(arrays, blocks)
+    found = [run(split.module, given, blocks, each, split.entry) for each in ("reference", "jit")]
+    return all(each[: len(wanted)] == wanted for each in found)

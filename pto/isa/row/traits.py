@@ -70,6 +70,8 @@ class Traits:
     names_only: bool = False  # names storage or describes it, and touches no byte of it
     # writes a part of its destination that data choose: "*", or beside this operand
     partial: str = ""
+    # row i of its destination follows from row i of its sources, which its body does not tell
+    by_rows: bool = False
     # order
     uncached: bool = False  # a scalar access that goes past the data cache
     # profiles with a library that ends it with a pipe barrier if every tile has one row

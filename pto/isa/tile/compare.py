@@ -83,6 +83,7 @@ COMPARE = tile_family(
 COMPARE.row(
     "tcmp",
     "bit (i,j) of dst = src0 cmpMode src1",
+    traits=Traits(by_rows=True),
     body=meaning.COMPARE,
     operands=(read("src0"), read("src1"), write("dst")),
     subject="src0",
@@ -144,6 +145,7 @@ SELECT = tile_family(
     "choose by bit [i,j] of mask over dst's valid region",
     rules=VECTOR_UNIT,
     cost="compare",
+    traits=Traits(by_rows=True),
 )
 SELECT.row(
     "tsel",

@@ -64,7 +64,7 @@ GENERATE.row(
     simulated="template <class D, class M, class T, int down> void TCI_IMPL(D& dst, T start, M&)"
     " { TCI_IMPL<D, T, down>(dst, start); }",
 )
-GENERATE.row(
+TTRI = GENERATE.row(
     "ttri",
     "dst[i,j] = 1 where j <= i + diagonal (lower) or j >= i + diagonal (upper), else 0",
     body=meaning.TRIANGLE,

@@ -253,7 +253,7 @@ _UNCONVERTED = {("i32", "f32"), ("i32", "f16"), ("i32", "bf16"), ("f32", "i32")}
 _STORED_A2A3 = "f32:i8,u8 i32:i8,u8,f16"
 _ACC_STORE = "f32:f32,f16,bf16,i32 i32:i32,f32,f16,bf16"
 
-STORE.row(
+TSTORE = STORE.row(
     "tstore",
     "dst element (r,c) = src[r,c] over src's valid region; combined with memory by atomicType",
     body=move.STORE,

@@ -15,6 +15,7 @@ from pto.transform.separate import separate
 
 _SYNCED = "the program leaves its flags to a compiler: timed with those of pto sync"
 _WHOLE = "timed as one core with all pipes, which no chip has: "
+_ALONE = "one vector sub-block of two has all rows: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ def chip_launch(
     """The launch with `functions` split if they use both cores, with flags if they have none."""
     split = separate(module, profile, functions)
     notes = () if split.refused is None else (_WHOLE + split.refused.message,)
+    notes += () if split.whole is None else (_ALONE + split.whole,)
     launch = ChipLaunch(split.module, split.entry, split.arguments(args, blocks), notes)
     if mode_of(launch.functions) != "automatic":
         return launch
