@@ -51,6 +51,7 @@ COMMANDS = {
     "PTO-U005": ["check", "no/such/file.pto"],
     "PTO-U006": ["fmt", ADD, ADD],
     "PTO-U007": ["isa", "nosuchinstruction"],
+    "PTO-U013": ["run", ADD, "--bogus"],
     "PTO-U030": ["run", ADD, "--entry", "nobody"],
     "PTO-U034": ["run", ADD, "--arg", "nobody=1"],
     "PTO-U035": ["run", ADD, "--arg", "rows=40"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from pto.cli.command_line import CommandLine
 from pto.cli.main import CLEAN
 from pto.core.disk_cache import LIMIT, OBJECTS
 from pto.cxx.kept import BUILDS
@@ -15,7 +16,7 @@ EXAMPLES = """\
 _MEGA = 1 << 20
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     text = "show the size of the cache (default), or remove everything in it"
     parser.add_argument("action", choices=("info", "clear"), nargs="?", default="info", help=text)
 

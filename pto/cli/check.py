@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pto.cli import console, cpp, findings, options, program
+from pto.cli.command_line import CPP, CPP_ENDINGS, PYTHON, TEXT, CommandLine
 from pto.core import render
 from pto.core.errors import Diagnostic, Loc, PtoError, fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse, read_source
+from pto.lang.file import kernel_names
 from pto.run.launch.engine import cluster_target
 from pto.target.facts import EDITIONS
 from pto.target.profile import PROFILES
@@ -28,30 +30,39 @@ EXAMPLES = """\
   pto check --deep --fix kernel.pto        and write kernel.fixed.pto, with the missing flags
   pto check --deep --on ray src/           the same on all processors of a cluster
   pto check --format sarif src/ > out.sarif
+  pto check k.py                           every kernel of a Python file; the file is executed
   pto check k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
-                                           a kernel in Python; the file is executed
+                                           one kernel, for these shapes
   pto check add.cpp --entry "add<float>" --arg x=rand:16x64xf32
                                            a C++ kernel: by a run, natively, with your rights
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help=options.FILES)
     options.add_target(parser)
-    parser.add_argument("--edition", choices=EDITIONS, default="current", help=_EDITION)
-    parser.add_argument("--manual", action="store_true", help="short for --edition manual")
-    parser.add_argument("--all-profiles", action="store_true", help="check for every profile")
-    parser.add_argument("--level", type=int, choices=(2, 3), help=_LEVEL)
-    parser.add_argument("--deep", action="store_true", help=_DEEP)
-    parser.add_argument("--fix", action="store_true", help=_FIX)
-    parser.add_argument("-o", dest="fixed", metavar="FILE", help="write the program of --fix here")
-    parser.add_argument("--entry", metavar="F", help="check this kernel of a Python or C++ file")
-    options.add_values(parser, "give a Python or C++ kernel an array or a number, as for `pto run`")
-    blocks = "launch a C++ kernel with this many blocks; default: 1"
-    parser.add_argument("--blocks", type=options.grid, default=1, metavar="N", help=blocks)
+    edition = parser.add_argument("--edition", choices=EDITIONS, default="current", help=_EDITION)
+    manual = parser.add_argument("--manual", action="store_true", help="short for --edition manual")
+    every = "check for every profile"
+    compared = parser.add_argument("--all-profiles", action="store_true", help=every)
+    level = parser.add_argument("--level", type=int, choices=(2, 3), help=_LEVEL)
+    deep = parser.add_argument("--deep", action="store_true", help=_DEEP)
+    fix = parser.add_argument("--fix", action="store_true", help=_FIX)
+    fixed = parser.add_argument("-o", "--out", metavar="FILE", help=options.FIXED)
+    kernel = "check this kernel of a Python or C++ file"
+    entry = parser.add_argument("--entry", metavar="F", help=kernel)
+    values = options.add_values(parser, "give a kernel an array or a number, as for `pto run`")
+    grid = "launch a C++ kernel with this many blocks; default: 1"
+    blocks = parser.add_argument("--blocks", type=options.grid, default=1, metavar="N", help=grid)
     options.add_on(parser)
     options.add_cpp(parser)
     findings.add_format(parser, "sarif")
+    parser.only_for(edition, manual, compared, level, deep, languages=(TEXT, PYTHON))
+    parser.only_for(entry, *values, languages=(PYTHON, CPP))
+    parser.only_for(blocks, languages=(CPP,))
+    parser.only_for(fix, languages=(TEXT,))
+    parser.only_with(fix, deep, why="fixes are confirmed by a sanitized run")
+    parser.only_with(fixed, fix, why="it names the fixed program")
 
 
 _DEEP = "also run it on generated inputs, and report races and flags that do not match"
@@ -61,15 +72,13 @@ _LEVEL = "3: require that the program places its memory; 2: that a compiler does
 
 
 def run(args: argparse.Namespace) -> int:
-    files = list(program_files(args.files))
-    if args.fix and not args.deep:
-        raise fail("PTO-U232", "--fix needs --deep: fixes are confirmed by a sanitized run")
+    files = [each for path in program_files(args.files) for each in _kernels(path, args)]
     for file in args.files if args.fix else ():
         program.require_text(file, "--fix")
-    if args.fix and args.fixed and len(files) > 1:
+    if args.fix and args.out and len(files) > 1:
         raise fail(
             "PTO-U232",
-            f"-o {args.fixed} names one file, but there are {len(files)} programs to fix",
+            f"-o {args.out} names one file, but there are {len(files)} programs to fix",
         )
     if args.all_profiles:
         return _compare(files, args)
@@ -78,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
     targets = sorted({target for target, _ in results if target})
     summary = _summary(len(files), targets, found)
     status = findings.show(found, args, summary, targets=targets, files=list(map(str, files)))
-    _name_unchecked(args.files)
+    if not findings.is_quiet(args):
+        _name_unchecked(args.files)
     if args.fix:
         return max([_fix(path, args) for path in files], default=0)
     return status
@@ -107,9 +117,21 @@ def program_files(names: Sequence[str]) -> Iterator[Path]:
             raise fail("PTO-U005", f"there is no file {path}")
 
 
+def _kernels(path: Path, args: argparse.Namespace) -> Iterator[Path]:
+    """Every kernel of a Python file that is given without the name of one; else the file."""
+    if not program.is_python(str(path)) or ":" in path.name or args.entry or args.arg:
+        yield path
+        return
+    names = kernel_names(str(path))
+    if not names:
+        raise fail("PTO-U030", f"{path} has no kernel", help="define one with @pto.kernel")
+    for name in names:
+        yield Path(f"{path}:{name}")
+
+
 def _not_text(folder: Path) -> list[Path]:
     """Python and C++ files below a folder, which are not checked because that executes them."""
-    return sorted(p for p in folder.rglob("*") if p.suffix in (".py", *program.CPP))
+    return sorted(p for p in folder.rglob("*") if p.suffix in (".py", *CPP_ENDINGS))
 
 
 def _named(others: Sequence[Path]) -> str:
@@ -131,9 +153,22 @@ def load(
     try:
         return program.read_program(str(path), args, profile), []
     except PtoError as error:
+        if str(path) not in args.files and error.code == "PTO-U035":
+            return None, [_of_unknown_shape(path)]
         if all(d.is_request for d in error.diagnostics):
             raise
         return None, list(error.diagnostics)
+
+
+def _of_unknown_shape(path: Path) -> Diagnostic:
+    """The finding for a kernel that cannot be traced without arguments."""
+    return Diagnostic(
+        "PTO-U035",
+        f"{path} was not checked: the shapes of its arrays are not known",
+        severity="warning",
+        help=f"pto check {path} --arg x=zeros:100x128; or write an example into its docstring, or"
+        ' sizes into its annotations: pto.Global[pto.f32, "n", 128]',
+    )
 
 
 def _edition(args: argparse.Namespace) -> str:
@@ -148,7 +183,7 @@ def _results(
 ) -> Iterator[tuple[str, list[Diagnostic]]]:
     """The target and findings of each file; notes about its runs go to standard error."""
     for target, found, said in _elsewhere(files, args) or (_check_file(f, args) for f in files):
-        if said:
+        if said and not findings.is_quiet(args):
             print(said, file=sys.stderr)
         yield target, found
 
@@ -237,7 +272,7 @@ def _fix(path: Path, args: argparse.Namespace) -> int:
         runs = launches(module, profile=args.profile, device=args.device)
     except PtoError:
         return 1  # already reported: it cannot be run
-    return write_fixed(path, module, runs, args.fixed)
+    return write_fixed(path, module, runs, args.out)
 
 
 def _summary(files: int, targets: Sequence[str], found: Sequence[Diagnostic]) -> list[render.Piece]:

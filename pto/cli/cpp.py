@@ -19,38 +19,35 @@ from pto.ir.text.parser import read_source
 from pto.isa.row.types import Ptr
 from pto.run.launch.arguments import LaunchParameter, build, parse_args
 from pto.run.launch.host import Report
-from pto.target.profile import DEFAULT
+from pto.target.defaults import DEFAULTS
 from pto.target.profile import device as find_device
 
 if TYPE_CHECKING:
     from pto.cxx.kernel import CppKernel
 
-# Options of `pto run` and `pto check` that C++ kernels do not support.
-_OTHERS = (
-    *("step", "schedule", "fix", "check_reads", "automatic"),
-    *("level", "all_profiles", "on"),
-)
 
-
-def _require_taken(file: str, args: argparse.Namespace) -> None:
-    given = [f"--{name.replace('_', '-')}" for name in _OTHERS if getattr(args, name, None)]
+def _require_here(file: str, args: argparse.Namespace) -> None:
+    """Raise for another engine or a cluster."""
     engine = getattr(args, "engine", None)
-    given += [f"--engine {engine}"] if engine not in (None, "reference") else []
-    if given:
+    on = getattr(args, "on", "")
+    if on or engine not in (None, "reference"):
         raise fail(
             "PTO-U280",
-            f"{given[0]} works for .pto programs and Python kernels only; {file} is C++",
-            help="C++ kernels run on the reference engine; use --sanitize, --time or --profile",
+            f"{f'--on {on}' if on else f'--engine {engine}'} works for .pto programs and Python"
+            f" kernels only; {file} is C++",
+            help="C++ kernels run on this machine, with the reference engine",
         )
 
 
 def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
     from pto.cxx.kernel import cpp
 
-    _require_taken(file, args)
+    _require_here(file, args)
     entry = args.entry or _only_kernel(file)
     chip = getattr(args, "device", None)
-    profile = args.profile or (find_device(chip).profile if chip not in (None, "all") else DEFAULT)
+    profile = args.profile or (
+        find_device(chip).profile if chip not in (None, "all") else DEFAULTS.text
+    )
     source = cpp(file, profile=profile, include=args.include, defines=args.define)
     return source[entry]
 

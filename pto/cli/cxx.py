@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pto.cli import console, findings, options, place
+from pto.cli.command_line import CommandLine
 from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.processors import usable
@@ -29,7 +30,7 @@ EXAMPLES = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     verbs = parser.add_subparsers(dest="what", required=True, metavar="header|st")
     make = verbs.add_parser("header", help="write the header tree")
     make.add_argument("-o", metavar="DIR", type=Path, required=True, help="write to this folder")

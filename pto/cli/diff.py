@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pto.cli import findings, options, program
+from pto.cli.command_line import CommandLine
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.render import Piece
 from pto.ir.graph import Module
@@ -18,7 +19,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("first", metavar="A", help="a .pto program, printed by one compiler")
     parser.add_argument("second", metavar="B", help="the same program, printed by another compiler")
     options.add_target(parser)

@@ -14,6 +14,7 @@ from functools import cache
 from importlib import resources
 
 from pto.cli import console
+from pto.cli.command_line import CommandLine
 from pto.core.errors import AREAS, Diagnostic, PtoError, fail, nearest
 from pto.core.render import Piece
 
@@ -28,7 +29,7 @@ _DIFF = re.compile(r"^```diff (\w+)\n(.*?)\n```\n", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(?:PTO-?)?([A-Z])(\d{1,3})", re.IGNORECASE)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("code", nargs="?", metavar="CODE", help="the code of a finding: PTO-L001")
 
 

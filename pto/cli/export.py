@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pto.cli import findings, options
+from pto.cli.command_line import CommandLine
 from pto.cli.program import read_launch
 
 EXAMPLES = """\
@@ -18,10 +19,10 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     options.add_launch(parser, "export", "set an input of the exported test, as for `pto run`")
     out = "write to this folder, which must be new or empty"
-    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help=out)
+    parser.add_argument("-o", "--out", metavar="DIR", type=Path, required=True, help=out)
     options.add_target(parser, chips=True)
     findings.add_format(parser)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from pto import __version__
 from pto.cli import console
+from pto.cli.command_line import CommandLine
 from pto.core import render
 from pto.core.errors import Diagnostic
 from pto.core.render import Piece
@@ -28,18 +29,25 @@ _HELP = "print text (default), json (one object), or lines (one JSON object per 
 _warned: list[Diagnostic] = []  # warnings of this command, not yet printed
 
 
-def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+def add_format(parser: CommandLine, *more: str) -> None:
     """`--format`, with further formats of one command; `--json` is short for it."""
     group = parser.add_argument_group("output")
     choices = (*FORMATS, *more)
     group.add_argument("--format", choices=choices, default="text", help=_HELP)
     short = "short for --format json"
     group.add_argument("--json", dest="format", action="store_const", const="json", help=short)
+    quiet = "print findings and results only: no summary, no notes, no progress"
+    group.add_argument("-q", "--quiet", action="store_true", help=quiet)
 
 
 def is_text(args: argparse.Namespace) -> bool:
     """True for output that a person reads (text, html)."""
     return getattr(args, "format", "text") in ("text", "html")
+
+
+def is_quiet(args: argparse.Namespace) -> bool:
+    """True if only findings and results are wanted."""
+    return getattr(args, "quiet", False)
 
 
 def show(
@@ -53,7 +61,7 @@ def show(
     """Print findings and a summary by `--format`; 1 when one of them is an error."""
     if is_text(args):
         console.show(found, stream=stream or sys.stdout)
-        console.write(summary, stream)
+        console.write(() if is_quiet(args) else summary, stream)
     elif args.format == "sarif":
         print(render.as_sarif([*found, *_warned], __version__))
     else:

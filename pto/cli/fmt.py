@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pto.cli import findings, options, program
 from pto.cli.check import program_files
+from pto.cli.command_line import CommandLine
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.output import write_whole
 from pto.ir.graph import Module
@@ -27,7 +28,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help=options.FILES)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--generic", action="store_true", help="print MLIR's generic form")

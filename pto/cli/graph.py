@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pto.cli import console, findings, options, place
+from pto.cli.command_line import CommandLine
 from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.output import write_whole
@@ -40,7 +41,7 @@ and run with your rights, in child processes with limits of time and memory. Run
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check|time|diff")
     run = verbs.add_parser("run", help="run scenes and compare with their goldens")
     run.add_argument("--orders", metavar="N", type=int, default=0, help=_ORDERS)

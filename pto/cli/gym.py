@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pto import __version__
 from pto.cli import console, findings, options, place
+from pto.cli.command_line import CommandLine
 from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.processors import usable
@@ -34,7 +35,7 @@ EXAMPLES = """\
 """ + place.RIGHTS.format(what="host programs, generators and judges")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("path", metavar="PATH", help="a checkout of PTO-Gym, or a folder inside")
     options.add_selection(parser, "cases")
     parser.add_argument("--sample", metavar="N[:SEED]", help="run only N programs, drawn at random")

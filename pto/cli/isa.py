@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pto.cli import console, findings
+from pto.cli.command_line import CommandLine
 from pto.core.errors import fail
 from pto.core.render import Piece
 from pto.ir.text.format import compile_format
@@ -32,7 +33,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an instruction: tadd, pto.vlds")
     parser.add_argument("--profile", metavar="P", help="show only rows of cpu, a2a3 or a5")
     coverage = "count rows that are parsed, checked, executed and tested, per family"

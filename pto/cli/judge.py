@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from pto.cli import console, findings, options
+from pto.cli.command_line import CommandLine
 from pto.core.errors import fail
 from pto.core.processors import usable
 from pto.judging.judgement import Judgement
@@ -24,7 +25,7 @@ A task is a Python file, or a folder in the form of cann-bench; docs/guide/judge
 _SECONDS = 60.0
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("task", metavar="TASK", help=_TASK)
     parser.add_argument("candidates", metavar="CANDIDATE", nargs="+", help=_CANDIDATE)
     parser.add_argument("--device", metavar="D", help="judge for this chip: 910b1, 950pr, ...")

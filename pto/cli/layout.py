@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pto.cli import console
+from pto.cli.command_line import CommandLine
 from pto.core import dtypes, layout
 from pto.core.compact import Compact
 from pto.core.errors import Diagnostic, PtoError, fail
@@ -35,7 +36,7 @@ _FORM = "[role] ROWSxCOLSxTYPE [layout] [valid=RxC] [fractal=512|1024|32]"
 _FEW = 8  # tables up to this size are shown completely
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("tile", metavar="TYPE", help=f"`{_FORM}` or `!pto.tile_buf<...>`")
     parser.add_argument("--png", metavar="FILE", type=Path, help="write a picture: png, svg or pdf")
     parser.add_argument("--profile", metavar="P", help="check it for cpu, a2a3 or a5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pto.cli import options
+from pto.cli.command_line import CommandLine
 from pto.core.optional import not_installed
 
 EXAMPLES = """\
@@ -14,7 +15,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     options.add_target(parser)
     parser.add_argument("--allow-python", action="store_true", help=_ALLOW)
     stdio = "use standard input and output: always done, accepted for editors"

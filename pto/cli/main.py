@@ -12,10 +12,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
+from itertools import pairwise
 from typing import Protocol, cast
 
 from pto import __version__
-from pto.cli import findings
+from pto.cli import findings, settings
+from pto.cli.command_line import CommandLine
 from pto.core.errors import Diagnostic, PtoError, fail, nearest
 
 CLEAN, FINDINGS, USAGE, BROKEN = 0, 1, 2, 3
@@ -24,6 +26,7 @@ _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIG
 VERBS = {
     "check": "check that a program is well formed and legal on a profile",
     "isa": "show the instruction table: operands, types per profile, rules, meaning",
+    "sanitize": "run a kernel and report races, deadlocks and undefined reads",
     "run": "execute a kernel and show the arrays that it changed",
     "time": "estimate how long a kernel takes on a chip, what limits it, where it waits",
     "tune": "find the constants that make a kernel fastest on a chip",
@@ -44,6 +47,7 @@ VERBS = {
     "models": "run the kernels of whole models on both engines and compare with golden data",
     "layout": "show the memory position of each element of a tile, as text or a picture",
     "cache": "show or clear the disk cache of compiled code, tuning results and C++ builds",
+    "completion": "print a script that completes commands and options in bash, zsh or fish",
     "explain": "explain the code of a finding, with a wrong and a right program",
 }
 
@@ -53,7 +57,7 @@ class Verb(Protocol):
 
     EXAMPLES: str
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def add_arguments(self, parser: CommandLine) -> None: ...
 
     def run(self, args: argparse.Namespace) -> int: ...
 
@@ -66,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # a closed pipe is reported here, not at interpreter exit
         if argv is None:
             gc.freeze()  # the process ends: skip the last collection
-    except PtoError as error:  # before the command line is known
-        return _told(error, argparse.Namespace())
+    except PtoError as error:  # of the command line itself
+        return _told(error, argparse.Namespace(format=_format_of(argv or sys.argv[1:])))
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else USAGE
     except KeyboardInterrupt:
@@ -79,6 +83,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return _told(error, argparse.Namespace())
     return code
+
+
+def _format_of(words: Sequence[str]) -> str:
+    """The format that a command line asks for, which may be wrong otherwise."""
+    if "--json" in words:
+        return "json"
+    after = [next_ for word, next_ in pairwise(words) if word == "--format"]
+    given = [*after, *(word.partition("=")[2] for word in words if word.startswith("--format="))]
+    return given[0] if given and given[0] in findings.FORMATS else "text"
 
 
 def _drop_output() -> None:
@@ -139,6 +152,7 @@ def _dispatch(words: list[str]) -> int:
         raise fail("PTO-U001", f"there is no command `{first}`", help=_advice(first))
     verb = load(first)
     args = verb_parser(first, verb).parse_args(words[1:])
+    settings.apply()
     try:
         with findings.collected_warnings(args), _on(args):
             return verb.run(args)
@@ -176,9 +190,9 @@ def overview() -> str:
     )
 
 
-def verb_parser(name: str, verb: Verb) -> argparse.ArgumentParser:
+def verb_parser(name: str, verb: Verb) -> CommandLine:
     """The parser of one verb, with its examples at the end of the help."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=f"pto {name}",
         description=VERBS[name][0].upper() + VERBS[name][1:] + ".",
         epilog=f"examples:\n{verb.EXAMPLES}",

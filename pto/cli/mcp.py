@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from pto.cli.command_line import CommandLine
 from pto.core.optional import not_installed
 
 EXAMPLES = """\
@@ -13,7 +14,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("--allow-python", action="store_true", help=_ALLOW.format("Python"))
     parser.add_argument("--allow-cpp", action="store_true", help=_ALLOW.format("C++"))
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help=_TIMEOUT)

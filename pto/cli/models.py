@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pto import __version__
 from pto.cli import console, findings, options, place
+from pto.cli.command_line import CommandLine
 from pto.cli.gym import require_possible, run_cases, show_results
 from pto.core.errors import fail
 from pto.core.render import Piece
@@ -29,7 +30,7 @@ EXAMPLES = """\
 """ + place.RIGHTS.format(what="golden scripts")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("path", metavar="PATH", help="a checkout of PTOAS, or a folder inside")
     options.add_selection(parser, "kernels")
     options.add_jobs(parser)

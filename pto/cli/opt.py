@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console, findings, options, program
+from pto.cli.command_line import CommandLine
 from pto.core.output import write_whole
 from pto.core.render import Piece
 from pto.ir.graph import Module, Operation
@@ -83,7 +84,7 @@ PASSES: dict[str, tuple[str, Callable[[Module, Profile], Module]]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     numbered = {f"{n}={each.number}": each.words for n, each in schedule.PASSES.items()}
     words = {name: words for name, (words, _) in PASSES.items()} | numbered
     listed = "; ".join(f"{name}: {each}" for name, each in words.items())
@@ -107,7 +108,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help=explain)
     options.add_target(parser)
     options.add_output(parser)
-    options.add_python(parser)
+    options.add_values(
+        parser, "set an argument, as for `pto run`: arrays give the shapes of a launch"
+    )
     findings.add_format(parser)
 
 

@@ -6,14 +6,18 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from pto.cli.command_line import CPP, PYTHON, CommandLine
 from pto.core.errors import fail
 
 FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (the file is executed)"
 FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
 SCHEDULE = "let effects happen in program order (default), early, late or random:SEED"
+FIXED = "write the program of --fix here; default: FILE.fixed.pto"
 TRACE = "write the timeline in Chrome's trace format"
 HTML = "write the timeline as an HTML page"
 _ON = "run on a cluster: ray, or ray://HOST:10001; default: PTO_ON, else this machine"
+VALUES = "set an argument: data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
+_SEED = "set the seed of `rand`; default: 0"
 _PYTHON_ARG = "give a Python kernel an array (x=zeros:100x128), a number or a constant"
 
 
@@ -30,32 +34,35 @@ def grid(text: str) -> int | tuple[int, ...]:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
-def add_profile(parser: argparse.ArgumentParser, *, chips: bool = False) -> None:
+def add_profile(parser: CommandLine, *, chips: bool = False) -> None:
     names = "a2a3 or a5" if chips else "cpu, a2a3 or a5"
     text = f"use this profile: {names}; default: the one that the program declares"
     parser.add_argument("--profile", metavar="P", help=text)
 
 
-def add_target(parser: argparse.ArgumentParser, *, chips: bool = False, more: str = "") -> None:
+def add_target(parser: CommandLine, *, chips: bool = False, more: str = "") -> None:
     """`--profile` and `--device`; `chips`: only profiles of chips, not cpu."""
     add_profile(parser, chips=chips)
     text = f"use this chip and its limits: 910b1, 950pr, ...{more}"
     parser.add_argument("--device", metavar="D", help=text)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
+def add_output(parser: CommandLine) -> None:
     """`-o` of commands that print a program."""
     text = "write the program here; default: print it"
-    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=text)
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help=text)
 
 
-def add_values(parser: argparse.ArgumentParser, text: str) -> None:
+def add_values(parser: CommandLine, text: str) -> tuple[argparse.Action, argparse.Action]:
     """`--arg` and `--seed`."""
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=text)
-    parser.add_argument("--seed", type=int, default=0, help="set the seed of `rand`; default: 0")
+    given = parser.add_argument(
+        "--arg", action="append", default=[], metavar="NAME=VALUE", help=text
+    )
+    seed = parser.add_argument("--seed", type=int, default=0, help=_SEED)
+    return given, seed
 
 
-def add_launch(parser: argparse.ArgumentParser, verb: str, values: str, file: str = FILE) -> None:
+def add_launch(parser: CommandLine, verb: str, values: str, file: str = FILE) -> None:
     """The program, `--entry`, `--arg`, `--seed` and `--blocks` of commands that launch."""
     parser.add_argument("file", metavar="FILE", help=file)
     parser.add_argument("--entry", metavar="F", help=f"{verb} this function")
@@ -64,50 +71,56 @@ def add_launch(parser: argparse.ArgumentParser, verb: str, values: str, file: st
     parser.add_argument("--blocks", type=grid, default=1, metavar="N[,N]", help=blocks)
 
 
-def add_python(parser: argparse.ArgumentParser) -> None:
+def add_python(parser: CommandLine) -> None:
     """`--arg` and `--seed` of commands that only read a program: shapes decide how it is traced."""
     group = parser.add_argument_group("Python kernels")
-    group.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help=_PYTHON_ARG)
-    group.add_argument("--seed", type=int, default=0, help="set the seed of `rand`; default: 0")
+    given = group.add_argument(
+        "--arg", action="append", default=[], metavar="NAME=VALUE", help=_PYTHON_ARG
+    )
+    seed = group.add_argument("--seed", type=int, default=0, help=_SEED)
+    parser.only_for(given, seed, languages=(PYTHON,))
 
 
-def add_cpp(parser: argparse.ArgumentParser) -> None:
+def add_cpp(parser: CommandLine) -> None:
     """Options of the C++ compiler."""
     group = parser.add_argument_group("C++ kernels")
     folder, macro = "search this folder for headers", "define a macro"
-    group.add_argument(
+    include = group.add_argument(
         "-I", dest="include", action="append", default=[], metavar="DIR", help=folder
     )
-    group.add_argument(
+    define = group.add_argument(
         "-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]", help=macro
     )
+    parser.only_for(include, define, languages=(CPP,))
 
 
-def add_engine(parser: argparse.ArgumentParser, names: Sequence[str], default: str) -> None:
+def add_engine(parser: CommandLine, names: Sequence[str], default: str) -> None:
     text = f"execute with {' or '.join(names)}; default: PTO_ENGINE, else {default}"
     parser.add_argument("--engine", metavar="E", help=text)
 
 
-def add_jobs(parser: argparse.ArgumentParser) -> None:
+def add_jobs(parser: CommandLine) -> None:
     text = "use N processes; default: the number of processors"
     parser.add_argument("-j", type=int, metavar="N", help=text)
 
 
-def add_selection(parser: argparse.ArgumentParser, what: str) -> None:
+def add_selection(parser: CommandLine, what: str) -> None:
     text = f"run only {what} with names that match: words, and, or, not, parentheses"
     parser.add_argument("-k", metavar="EXPR", default="", help=text)
 
 
-def add_timeout(parser: argparse.ArgumentParser, what: str, seconds: float) -> None:
-    text = f"stop {what} after this many seconds; default: {seconds:.0f}"
+def add_timeout(parser: CommandLine, what: str, seconds: float | None = None) -> None:
+    default = "" if seconds is None else f"; default: {seconds:.0f}"
+    text = f"stop {what} after this many seconds{default}"
     parser.add_argument("--timeout", metavar="S", type=float, default=seconds, help=text)
 
 
-def add_timeline(parser: argparse.ArgumentParser) -> None:
+def add_timeline(parser: CommandLine) -> tuple[argparse.Action, argparse.Action]:
     """Options for the timeline, of `pto time` and `pto run --time`."""
-    parser.add_argument("--trace", metavar="FILE", help=TRACE)
-    parser.add_argument("--html", metavar="FILE", help=HTML)
+    trace = parser.add_argument("--trace", metavar="FILE", help=TRACE)
+    html = parser.add_argument("--html", metavar="FILE", help=HTML)
+    return trace, html
 
 
-def add_on(parser: argparse.ArgumentParser) -> None:
+def add_on(parser: CommandLine) -> None:
     parser.add_argument("--on", metavar="WHERE", default="", help=_ON)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pto.cli import console, findings, options, program
+from pto.cli.command_line import CommandLine
 from pto.core.errors import fail, nearest
 from pto.core.memory import Space
 from pto.core.output import write_whole
@@ -37,12 +38,12 @@ _BAR = 32  # characters of a full buffer
 _SPACES = list(Space)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("file", metavar="FILE", help=options.FILE)
     parser.add_argument("--entry", metavar="F", help="plan only this function and those it calls")
     options.add_target(parser)
     out = "write the program with an address for every tile"
-    parser.add_argument("-o", dest="out", metavar="FILE", type=Path, help=out)
+    parser.add_argument("-o", "--out", metavar="FILE", type=Path, help=out)
     parser.add_argument("--png", metavar="FILE", type=Path, help="write a picture: png, svg or pdf")
     options.add_python(parser)
     findings.add_format(parser)

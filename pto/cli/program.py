@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pto.cli import findings
+from pto.cli.command_line import CPP, PYTHON, language_of
 from pto.core.errors import fail
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
-from pto.lang.file import PYTHON, completed, find_kernel, kernel_values, users_code
+from pto.lang.file import completed, find_kernel, kernel_values, users_code
 from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import LaunchParameter, build, integers, parameters, parse_args
 from pto.run.launch.engine import chosen_engine
@@ -24,8 +25,6 @@ from pto.target.profile import device as find_device
 if TYPE_CHECKING:
     from pto.lang.kernel import Kernel
     from pto.lang.tracing import Specialised
-
-CPP = (".cpp", ".cc", ".cxx", ".cce")  # endings of C++ files
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +60,14 @@ class ModuleLaunch(LoadedLaunch):
 
     def run(self, args: argparse.Namespace) -> Report:
         how = {"schedule": args.schedule, "check_reads": args.check_reads}
-        with _progress() as seen:
+        with _progress(args) as seen:
             return launch(self.module, **self.options(args), progress=seen, **how)
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
         from pto.observe import sanitize
 
-        how = {**self.options(args), "automatic": args.automatic}
-        with _progress() as seen:
+        how = {**self.options(args), "automatic": getattr(args, "automatic", False)}
+        with _progress(args) as seen:
             verdict = sanitize(self.module, **how, progress=seen)
         return verdict.report, findings.show_verdict(verdict, args)
 
@@ -78,18 +77,19 @@ class ModuleLaunch(LoadedLaunch):
         return timed(self.module, self.values, args)
 
 
-def _progress() -> AbstractContextManager[Progress | None]:
+def _progress(args: argparse.Namespace) -> AbstractContextManager[Progress | None]:
     """A progress bar if the output of errors is a terminal."""
-    return ProgressBar() if sys.stderr.isatty() else nullcontext()
+    is_wanted = sys.stderr.isatty() and not findings.is_quiet(args)
+    return ProgressBar() if is_wanted else nullcontext()
 
 
 def is_python(file: str) -> bool:
     """True for a Python file, also with the name of a kernel: `k.py:softmax`."""
-    return PYTHON.fullmatch(file) is not None
+    return language_of(file) == PYTHON
 
 
 def is_cpp(file: str) -> bool:
-    return file.endswith(CPP)
+    return language_of(file) == CPP
 
 
 def require_text(file: str, option: str) -> None:

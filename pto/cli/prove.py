@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pto.cli import findings, options, program
+from pto.cli.command_line import CommandLine
 from pto.core.errors import fail
 from pto.ir.graph import Operation
 from pto.observe.proofs import Proofs, prove
@@ -28,7 +29,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("file", metavar="FILE", help=options.FILE)
     parser.add_argument("--entry", metavar="F", help="prove only this kernel")
     options.add_profile(parser)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from pto.cli import compiled, console, findings, options
-from pto.cli.program import ModuleLaunch, load_launch, require_text
+from pto.cli.command_line import PYTHON, TEXT, CommandLine
+from pto.cli.program import LoadedLaunch, ModuleLaunch, load_launch
 from pto.core.errors import fail
 from pto.core.output import write_whole
 from pto.core.render import Piece
-from pto.ir.graph import Module
 from pto.isa.row.attributes import Str
 from pto.run.launch.arguments import LaunchParameter
 from pto.run.launch.engine import DEFAULT, ENGINES, cluster_target, wants_sanitizer
@@ -31,8 +31,6 @@ EXAMPLES = """\
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize
   pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --schedule late
                                  effects as late as flags and barriers allow
-  pto run add.pto --arg a=rand --arg b=rand --arg c=zeros --sanitize --fix
-                                 write add.fixed.pto, with the flags that were missing
   pto run mm.pto --entry kernel --blocks 24 --out results/
   pto run mm.pto --blocks 4096 --arg a=a.npy --arg b=b.npy --arg c=zeros --on ray
                                  blocks on all processors of a cluster, the same bits
@@ -47,70 +45,85 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_launch(parser, "run", _ARG, f"{options.FILE}, or a C++ kernel")
+def add_arguments(parser: CommandLine) -> None:
+    options.add_launch(parser, "run", options.VALUES, f"{options.FILE}, or a C++ kernel")
     options.add_target(parser)
-    edition = "apply the rules of this edition, if the program declares none"
-    parser.add_argument("--edition", choices=EDITIONS, help=edition)
+    text = "apply the rules of this edition, if the program declares none"
+    edition = parser.add_argument("--edition", choices=EDITIONS, help=text)
     options.add_engine(parser, ENGINES, DEFAULT)
-    parser.add_argument("--check-reads", action="store_true", help=_CHECK_READS)
+    reads = parser.add_argument("--check-reads", action="store_true", help=_CHECK_READS)
     watch = parser.add_mutually_exclusive_group()
-    watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
+    step = watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
-    watch.add_argument("--schedule", metavar="S", help=options.SCHEDULE)
-    watch.add_argument("--time", nargs="?", const="shapes", choices=("shapes", "data"), help=_TIME)
-    options.add_timeline(parser)
-    parser.add_argument("--automatic", action="store_true", help=_AUTOMATIC)
-    parser.add_argument("--fix", action="store_true", help=_FIX)
-    parser.add_argument("-o", dest="fixed", metavar="FILE", help="write the program of --fix here")
-    timeout = "stop the run after this many seconds"
-    parser.add_argument("--timeout", type=float, metavar="S", help=timeout)
+    schedule = watch.add_argument("--schedule", metavar="S", help=options.SCHEDULE)
+    time = watch.add_argument(
+        "--time", nargs="?", const="shapes", choices=("shapes", "data"), help=_TIME
+    )
+    for each in options.add_timeline(parser):
+        parser.only_with(each, time, why="it shows when each pipe was busy")
+    options.add_timeout(parser, "the run")
     options.add_on(parser)
-    parser.add_argument("--out", metavar="DIR", help="write every array to DIR as NAME.npy")
+    arrays = "write every array to this folder, as NAME.npy"
+    parser.add_argument("-o", "--out", metavar="DIR", help=arrays)
     parser.add_argument("--verbose", action="store_true", help=_VERBOSE)
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
     options.add_cpp(parser)
     findings.add_format(parser, "sarif", "html")
+    parser.only_for(edition, reads, step, schedule, languages=(TEXT, PYTHON))
 
 
 _CHECK_READS = "also report reads of unwritten local memory in the jit engine"
 _VERBOSE = "also show fused groups, forwarded copies and host fallbacks of the jit engine"
 _STEP = "stop before a line, or before instruction N (default: the first), and show a prompt"
 _SANITIZE = "report races, deadlocks and flags that do not match"
-_AUTOMATIC = "with --sanitize: assume that a compiler inserts synchronisation"
-_FIX = "with --sanitize: write FILE.fixed.pto with fixes that a run has confirmed"
 _TIME = "estimate the time on the chip, as `pto time`: from shapes, or with the data of arrays"
-_ARG = "set an argument: data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 
 
 def run(args: argparse.Namespace) -> int:
     require_fitting(args)
-    if args.fix:
-        require_text(args.file, "--fix")
     called = load_launch(args)
-    params, values = called.params, called.values
     if args.edition and isinstance(called, ModuleLaunch):
         called.module.op.attrs.setdefault("pto.edition", Str(args.edition))
     if args.time:
         args.data = args.time == "data"
         return called.time(args)
-    before = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+    before = copies(called.values)
     code = 0
     if args.step and isinstance(called, ModuleLaunch):
         report = _stepped(called, args)
     elif not args.schedule and wants_sanitizer(args.sanitize):
         report, code = called.sanitize(args)
-        if args.fix and findings.is_text(args) and isinstance(called, ModuleLaunch):
-            code = _fixed(called.module, args, before)
     else:
         report = called.run(args)
+    _show(called, before, report, args)
+    return code
+
+
+def require_fitting(args: argparse.Namespace) -> None:
+    """Raise for a format of another way to run."""
+    if not args.time and args.format == "html":
+        raise fail("PTO-U232", "--format html needs --time: it shows when each pipe was busy")
+    if args.time and args.format == "sarif":
+        raise fail("PTO-U232", "--format sarif needs --sanitize: timings are not findings")
+
+
+def copies(values: Sequence[Any]) -> list[Any]:
+    """Arguments as they are now: arrays copied."""
+    return [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+
+
+def _show(
+    called: LoadedLaunch, before: Sequence[Any], report: Report | None, args: argparse.Namespace
+) -> None:
+    """Write and print the arrays of a run."""
+    params, values = called.params, called.values
     arrays = [(p, o, n) for p, o, n in zip(params, before, values, strict=True) if is_array(o)]
     if args.out and report is not None:
         save(Path(args.out), params, values)
     if report is None or not findings.is_text(args):
         if report is not None and not args.sanitize:
             findings.data(args, **described(report, arrays))
-        return code
+        return
     for line in report.printed:
         print(line)
     console.write(_header(report, args.schedule))
@@ -120,27 +133,6 @@ def run(args: argparse.Namespace) -> int:
         console.write(compiled.lines(report))
     for param, old, new in arrays:
         console.write(change(param, old, new, show=args.print))
-    return code
-
-
-def require_fitting(args: argparse.Namespace) -> None:
-    """Raise for an option that needs another option, which is missing."""
-    if args.fix and not args.sanitize:
-        raise fail("PTO-U232", "--fix needs --sanitize: fixes are confirmed by a sanitized run")
-    given = "--trace" if args.trace else "--html" if args.html else f"--format {args.format}"
-    if not args.time and (args.trace or args.html or args.format == "html"):
-        raise fail("PTO-U232", f"{given} needs --time: it shows when each pipe was busy")
-    if args.time and args.format == "sarif":
-        raise fail("PTO-U232", "--format sarif needs --sanitize: timings are not findings")
-
-
-def _fixed(module: Module, args: argparse.Namespace, before: Sequence[Any]) -> int:
-    from pto.cli.fix import write_fixed
-    from pto.observe.replay import TrialRun
-
-    names = ("entry", "blocks", "profile", "device")
-    run = TrialRun(before, {name: getattr(args, name) for name in names})
-    return write_fixed(Path(args.file), module, [run], args.fixed)
 
 
 def _stepped(called: ModuleLaunch, args: argparse.Namespace) -> Report | None:

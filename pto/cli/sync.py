@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pto.cli import findings, options, program
+from pto.cli.command_line import CommandLine
 from pto.core.errors import Diagnostic, PtoError
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -29,7 +30,7 @@ _ORDER = ("PTO-R", "PTO-D")  # findings about order
 _NEEDLESS = ("PTO-R014", "PTO-R015")  # unused fences: for paths that this run did not take
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("file", metavar="FILE", help=f"{options.FILE}, without flags")
     options.add_target(parser)
     options.add_output(parser)

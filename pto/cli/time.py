@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pto.cli import console, findings, options
+from pto.cli.command_line import CommandLine
 from pto.cli.program import load_launch
 from pto.core.render import Piece
 from pto.ir.graph import Module
@@ -34,7 +35,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     options.add_launch(parser, "time", _ARG, f"{options.FILE}, or a C++ kernel")
     options.add_target(parser, chips=True, more=", or all")
     parser.add_argument("--data", action="store_true", help=_DATA)

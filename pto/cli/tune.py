@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pto.cli import console, findings, options
+from pto.cli.command_line import CommandLine
 from pto.cli.program import is_python
 from pto.core.errors import fail
 from pto.core.render import Piece
@@ -37,7 +38,7 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("file", metavar="FILE", help=_FILE)
     parser.add_argument("--entry", metavar="F", help="tune this kernel, if FILE has several")
     options.add_values(parser, "set an argument or a constant that is not tuned, as for `pto run`")

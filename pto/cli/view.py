@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pto.cli import console, findings, options
+from pto.cli.command_line import CommandLine
 from pto.cli.program import read_launch
 from pto.verify.program import target_of
 
@@ -17,11 +18,11 @@ EXAMPLES = """\
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: CommandLine) -> None:
     options.add_launch(parser, "show", "set an argument, as for `pto run`; only shapes are used")
     options.add_target(parser, chips=True)
     out = "write the page here; default: NAME.html"
-    parser.add_argument("-o", dest="out", metavar="FILE", help=out)
+    parser.add_argument("-o", "--out", metavar="FILE", help=out)
     findings.add_format(parser)
 
 

@@ -33,7 +33,8 @@ from pto.plan.mode import Mode
 from pto.run.launch.arrays import Array, Borrowed, borrow, over
 from pto.run.launch.host import Report
 from pto.run.launch.overlap import joined, written_back
-from pto.target.profile import DEFAULT, Target
+from pto.target.defaults import DEFAULTS
+from pto.target.profile import Target
 from pto.target.profile import device as find_device
 from pto.target.profile import profile as find_profile
 
@@ -72,7 +73,7 @@ class CxxSource:
     """A C++ file; `source["Kernel<float, 64>"]` is one kernel of it."""
 
     path: Path
-    profile: str = DEFAULT
+    profile: str
     include: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()
     sides: tuple[str, ...] = ()  # cube, vector; empty: decided by the code of the entry
@@ -131,14 +132,15 @@ class CxxSource:
 def cpp(
     path: str | Path,
     *,
-    profile: str = DEFAULT,
+    profile: str | None = None,
     include: Sequence[str | Path] = (),
     defines: Sequence[str] = (),
     sides: Sequence[str] = (),
 ) -> CxxSource:
     """A C++ PTO source. It is compiled and executed as native code, with your rights."""
     folders = tuple(Path(p).resolve() for p in include)
-    return CxxSource(Path(path).resolve(), profile, folders, tuple(defines), tuple(sides))
+    chosen = profile or DEFAULTS.text
+    return CxxSource(Path(path).resolve(), chosen, folders, tuple(defines), tuple(sides))
 
 
 @dataclass(frozen=True, slots=True)

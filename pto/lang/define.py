@@ -8,7 +8,7 @@ from typing import ParamSpec, overload
 
 from pto.lang.call.place import mistake
 from pto.lang.kernel import Kernel
-from pto.target.profile import PYTHON
+from pto.target.defaults import DEFAULTS
 
 P = ParamSpec("P")
 
@@ -18,7 +18,7 @@ def kernel(function: Callable[P, object], /) -> Kernel[P]: ...
 @overload
 def kernel(
     *,
-    profile: str = ...,
+    profile: str | None = ...,
     name: str | None = ...,
     kind: str | None = ...,
     debug: bool = ...,
@@ -28,7 +28,7 @@ def kernel(
     function: Callable[P, object] | None = None,
     /,
     *,
-    profile: str = PYTHON,
+    profile: str | None = None,
     name: str | None = None,
     kind: str | None = None,
     debug: bool = True,
@@ -42,6 +42,7 @@ def kernel(
     """
     if kind not in (None, "cube", "vector"):
         raise mistake("PTO-U215", f"a kernel is cube or vector, not {kind!r}")
+    profile = profile or DEFAULTS.python
     if function is not None:
         return Kernel(function, profile, name, kind=kind, debug=debug, optimized=optimize)
     return lambda inner: Kernel(inner, profile, name, kind=kind, debug=debug, optimized=optimize)
@@ -51,7 +52,7 @@ def pair(
     cube: Callable[P, object],
     vector: Callable[P, object],
     *,
-    profile: str = PYTHON,
+    profile: str | None = None,
     name: str | None = None,
 ) -> Kernel[P]:
     """One kernel from two functions, for the cube and the vector side, connected by queues."""
@@ -61,4 +62,4 @@ def pair(
             "PTO-U215",
             f"{cube.__name__} and {vector.__name__} form one kernel and need equal parameters",
         )
-    return Kernel(cube, profile, name or cube.__name__, kind="cube", peer=vector)
+    return Kernel(cube, profile or DEFAULTS.python, name or cube.__name__, kind="cube", peer=vector)

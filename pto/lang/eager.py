@@ -40,7 +40,7 @@ from pto.run.machine.core import Cluster, Core
 from pto.run.machine.device import Device
 from pto.run.reference.code import FunctionCode
 from pto.run.reference.compile import Compiler
-from pto.target.profile import PYTHON
+from pto.target.defaults import DEFAULTS
 from pto.target.profile import profile as find_profile
 from pto.verify import operation
 
@@ -251,6 +251,6 @@ def _results(code: FunctionCode, core: Core, values: list[object]) -> list[objec
     )
 
 
-def eager(profile: str = PYTHON, block: int = 0, blocks: int = 1) -> Eager:
+def eager(profile: str | None = None, block: int = 0, blocks: int = 1) -> Eager:
     """`with pto.eager("a5"):` executes instructions immediately; NumPy arrays are global memory."""
-    return Eager(profile, block, blocks)
+    return Eager(profile or DEFAULTS.python, block, blocks)

@@ -79,6 +79,11 @@ def kernels_of(module: ModuleType) -> Iterator[tuple[str, Kernel[...] | Autotune
             yield name, value
 
 
+def kernel_names(file: str) -> list[str]:
+    """The names of all kernels of a Python file."""
+    return [name for name, _ in kernels_of(executed(Path(file)))]
+
+
 def executed(path: Path) -> ModuleType:
     """A Python file as a module; a mistake in it is a finding."""
     return _run(path, path.resolve(), read_source(path))

@@ -30,8 +30,6 @@ _S: Final = NUMBER["S"]
 Asked = Literal["order", "deadlock", "reads"]
 LINES: Final = "no block writes to a cache line of 64 bytes that another block stores scalars to"
 
-RANKS: Final = "what other ranks read and write in these arrays is ordered by signals"
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -138,8 +136,6 @@ class OrderWalk:
         if isinstance(item, WorkNode):
             self._look_at_slots(item.op, state)
             self._look_at_signal(item.op, state)
-            if item.op.row.family.section == "comm":
-                self.assumed["order", RANKS] = None
             self._do(item.op, item.work, state)
         elif isinstance(item, BarrierNode):
             self.settle(item.pipes, state)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pto.core.errors import Diagnostic, Note, fail, nearest
 from pto.target import a2a3, a5, cpu
+from pto.target.defaults import DEFAULTS
 from pto.target.devices import DEVICES, DeviceSpec
 from pto.target.facts import EDITIONS, Buffers, Profile
 from pto.target.feature import FEATURES
@@ -235,10 +236,6 @@ def narrow(profile: Profile, chip: DeviceSpec) -> Profile:
     return replace(profile, buffers=chip.buffers, device=chip.name)
 
 
-DEFAULT = "a2a3"  # of programs in text and C++; PTOAS: --pto-arch is a3 unless given
-PYTHON = "a5"  # of kernels in Python and of eager mode
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """A profile, the device it was narrowed to if any, and why it was chosen."""
@@ -269,6 +266,9 @@ def choose(
     name, reason = _name_and_reason(profile_name, chip, target_arch, device_spec)
     row = profile(name, edition=edition)
     declared = any((profile_name, device_name, target_arch, device_spec))
+    if chip is None and DEFAULTS.device is not None:
+        usual = device(DEFAULTS.device)
+        chip = usual if usual.profile == row.name else None
     return Target(narrow(row, chip) if chip else row, chip, reason, declared)
 
 
@@ -286,4 +286,4 @@ def _name_and_reason(
         return target_arch, f'from pto.target_arch = "{target_arch}"'
     if device_spec:
         return profile_of_soc(device_spec), f'from pto.device-spec = "{device_spec}"'
-    return DEFAULT, "the program names none"
+    return DEFAULTS.text, "the program names none"

@@ -96,8 +96,8 @@ def test_constants_are_words_numbers_or_types_and_scalars_numbers() -> None:
         (["run", "one.py", *GIVEN, "--arg=z=1"], "PTO-U034]: the kernel has no parameter z"),
         (["fmt", "--write", "one.py", *GIVEN], "PTO-U280]: --write writes .pto text"),
         (["fmt", "one.py", "two.py", *GIVEN], "PTO-U006]: 2 files to print"),
-        (["check", "--deep", "--fix", "one.py", *GIVEN], "PTO-U280]: --fix writes .pto text"),
-        (["run", "--sanitize", "--fix", "one.py", *GIVEN], "PTO-U280]: --fix writes .pto text"),
+        (["check", "--deep", "--fix", "one.py", *GIVEN], "PTO-U280]: --fix is for .pto programs"),
+        (["sanitize", "--fix", "one.py", *GIVEN], "PTO-U280]: --fix is for .pto programs"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(words: list[str], told: str, capsys: Capture) -> None:

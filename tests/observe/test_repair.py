@@ -147,13 +147,13 @@ ARGUMENTS = ("--arg", "x=range:128xf32", "--arg", "y=zeros:128xf32")
 
 def test_run_writes_a_copy_that_is_clean(racy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = racy.read_text()
-    assert main(["run", str(racy), *ARGUMENTS, "--sanitize", "--fix"]) == 0
+    assert main(["sanitize", str(racy), *ARGUMENTS, "--fix"]) == 0
     out = capsys.readouterr().out
     assert "fixed set_flag(MTE2, V, 0) after line 17, wait_flag before line 18" in out
     assert "racy.fixed.pto written, re-run: clean" in out
     assert racy.read_text() == before
     copy = racy.with_suffix(".fixed.pto")
-    assert main(["run", str(copy), *ARGUMENTS, "--sanitize"]) == 0
+    assert main(["sanitize", str(copy), *ARGUMENTS]) == 0
 
 
 def test_check_writes_where_it_is_told(racy: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_cannot_be_mended_is_an_error(
 ) -> None:
     path = BAD / "all_blocks_to_one_place.pto"
     target = tmp_path / "mended.pto"
-    words = ["run", str(path), *ARGUMENTS, "--blocks", "2", "--sanitize", "--fix"]
+    words = ["sanitize", str(path), *ARGUMENTS, "--blocks", "2", "--fix"]
     assert main([*words, "-o", str(target)]) == 1
     assert "no proven fix" in capsys.readouterr().out
     assert not target.exists()
@@ -176,7 +176,7 @@ def test_what_cannot_be_mended_is_an_error(
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["run", "{}", "--fix"], "PTO-U232"),
+        (["sanitize", "{}", "-o", "x.pto"], "PTO-U232"),
         (["check", "{}", "--fix"], "PTO-U232"),
         (["check", "{}", "{}", "--deep", "--fix", "-o", "x.pto"], "PTO-U232"),
         (["check", "{}", "--deep", "--fix", "-o", "/no/such/folder/x.pto"], "PTO-U011"),

@@ -13,7 +13,6 @@ from pto.observe.proofs import prove
 from pto.observe.sanitize import sanitize
 from pto.plan.sync import insert, ordered
 from pto.prove.assume import KnownCall
-from pto.prove.order import RANKS
 from pto.prove.questions import Answer, order_answers
 from pto.target.profile import profile
 from tests.observe.test_mutation import ARGS, PROGRAMS
@@ -286,13 +285,3 @@ pto.store_scalar %n0, %y[%c0] : !pto.ptr<i16, gm>, i16
 return } }"""
     found = order_answers(list(parse(text).functions()), profile("a5"))
     assert [answer.verdict for answer in found] == ["unknown", "proved"]
-
-
-def test_the_order_of_ranks_is_assumed_where_a_rank_reaches_others() -> None:
-    """A kernel is proved alone: without signals another rank may write what this one puts."""
-    local = ("%i = arith.constant 0 : index", *WINDOWS, LOAD, *fence("MTE2", "V"), WORK)
-    put = f"pto.comm.tput(%q, %p, buf(%a) : {PART}, {PART}, {TILE})"
-    found = told(program(*local))["order"]
-    assert (found.verdict, found.assumes) == ("proved", ())
-    found = told(program("%i = arith.constant 0 : index", *WINDOWS, put))["order"]
-    assert (found.verdict, found.assumes[0]) == ("proved", RANKS)

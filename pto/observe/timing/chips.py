@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pto.core.errors import fail
 from pto.isa.cost.shown import CHIPS
 from pto.target.costs import Chip, Costs
+from pto.target.defaults import DEFAULTS
 from pto.target.devices import DeviceSpec
 from pto.target.profile import device as find_device
 from pto.target.profile import devices_of
@@ -45,7 +46,9 @@ def bench(device: str | None, profile: str) -> Bench:
             f"profile {profile} is not a chip, so it has no times",
             help="name a device, such as --device 910b1",
         )
-    found = find_device(device or _USUAL[profile])
+    usual = DEFAULTS.device and find_device(DEFAULTS.device)
+    named = device or (usual.name if usual and usual.profile == profile else _USUAL[profile])
+    found = find_device(named)
     if found.profile != profile:
         raise fail(
             "PTO-C002", f"{found.name} has profile {found.profile}, but the kernel is for {profile}"
