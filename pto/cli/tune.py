@@ -56,7 +56,10 @@ def add_arguments(parser: CommandLine) -> None:
 
 _FILE = "a kernel of a Python file, k.py:gemm; the file is executed, with your rights"
 _SPACE = "try these values for a constant of the kernel; several --space: all combinations"
-_BLOCKS = "launch this many blocks: 24, (4, 8), or an expression: `cdiv(x.shape[0], rows)`"
+_BLOCKS = (
+    "launch this many blocks: 24, (4, 8), or an expression: `cdiv(x.shape[0], rows)`;"
+    " default: as many as the stores of a configuration need"
+)
 _RTOL = "allow this relative difference of results; default: that of @pto.autotune, else 0"
 _SHAPES = "use only shapes of arrays: run and compare nothing"
 
@@ -94,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _asked(found: Kernel[...] | Autotuned, args: argparse.Namespace) -> Autotuned:
     """The tuning settings of the kernel, overridden by the command line."""
-    made = Autotuned(found, [], 1, None, 0.0) if isinstance(found, Kernel) else found
+    made = Autotuned(found, [], None, None, 0.0) if isinstance(found, Kernel) else found
     space = dict(map(_values_of, args.space))
     configs = configurations(space) if space else made.configs
     if not configs:

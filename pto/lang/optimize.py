@@ -183,6 +183,14 @@ def optimize(
     return OptimizedKernel(kernel, written, program.launch, report)
 
 
+def grid_of_call(kernel: Kernel[...], values: Sequence[object], device: str | None) -> Blocks:
+    """The grid on which the stores of a kernel fill its arrays; an error if it does not follow."""
+    from pto.observe.timing import bench  # only here: a plain run needs no model
+
+    given = [shaped(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    return _sized(kernel, given, None, bench(device, kernel.profile)).grid
+
+
 @dataclass(slots=True)
 class _Subject:
     """A kernel that is optimised for a launch."""

@@ -1,8 +1,8 @@
 """`pto.tune` and `@pto.autotune`: find the fastest constants of a kernel by the timing model.
 
 A configuration gives values to the constant parameters of the kernel. It is accepted if its program
-is legal, fits the buffers, and gives the results of the first configuration; the shortest time
-wins. Results are cached on disk by program (`PTO_CACHE_DIR`, `pto cache`).
+is legal, fits the buffers, writes all of its results, and gives those of the first configuration;
+the shortest time wins. Results are cached on disk by program (`PTO_CACHE_DIR`, `pto cache`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import multiprocessing
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
@@ -25,17 +25,21 @@ from pto.core.processors import usable
 from pto.ir.graph import Module
 from pto.ir.text.printer import print_module
 from pto.lang.kernel import Blocks, Kernel
+from pto.lang.optimize import grid_of_call
+from pto.lang.parameter import shaped
 from pto.lang.trial import Arrays, ArrayShape, Config, Sheet, Trial, differs, refused_by
 from pto.run.launch.call import count_of
 from pto.run.launch.engine import cluster_target
+from pto.run.launch.outcome import LaunchOutcome
 from pto.run.launch.progress import ProgressBar
+from pto.run.machine.device import Device
 from pto.target.profile import device as find_device
 
 if TYPE_CHECKING:
     from pto.cluster.worker_pool import WorkerPool
 
 Args = Sequence[object] | Mapping[str, object]  # in their order, or by their names
-Grid = Blocks | Callable[[Config], Blocks]
+Grid = Blocks | Callable[[Config], Blocks] | None  # None: as many blocks as the stores need
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ def tune(
     space: Mapping[str, Sequence[object]] | Iterable[Config],
     args: Args,
     *,
-    blocks: Grid = 1,
+    blocks: Grid = None,
     device: str | None = None,
     rtol: float = 0.0,
     processes: int | None = None,
@@ -82,10 +86,11 @@ def tune(
     """Try every configuration on copies of `args`; the result has the fastest first.
 
     `space` is a mapping of names to values, or a list of mappings. `blocks` may be a function of
-    the configuration. `rtol` is the allowed relative difference to the first result: 0 requires
-    equal bits, which another order of summation does not give. A shape may replace an array; then
-    nothing is compared. `on_trial` is called with each finished trial, in order. With
-    `again=False` a cached result for the same programs and shapes is used.
+    the configuration; without it each has the grid that its stores need. `rtol` is the allowed
+    relative difference to the first result: 0 requires equal bits, which another order of summation
+    does not give. A shape may replace an array; then nothing is compared. `on_trial` is called with
+    each finished trial, in order. With `again=False` a cached result for the same programs and
+    shapes is used.
     """
     configs = configurations(space)
     if not configs:
@@ -136,11 +141,13 @@ class _Job:
     device: str | None
     rtol: float
     wanted: Arrays | None = None
+    grids: dict[str, Blocks] = field(default_factory=dict[str, Blocks])  # that follow from stores
 
     def outcome(self, config: Config) -> tuple[Trial, Arrays | None]:
         """The result of a configuration, and the arrays after its run."""
         try:
             values, grid = self.values(config), self.grid(config)
+            self._require_whole(values, grid)
             arrays = self._run(values, grid)
             wrong = differs(arrays, self.wanted, self.rtol)
             if wrong:
@@ -165,6 +172,7 @@ class _Job:
 
     def sheet(self, config: Config) -> Sheet:
         """A trial as data, for a worker without the kernel's source."""
+        self._require_whole(self.values(config), self.grid(config))
         ran, timed, given = self._programs(config)
         profiles, runs = (self.kernel.profile, self._timed().profile), self.wanted is not None
         if not runs:
@@ -175,7 +183,12 @@ class _Job:
         return Sheet(config, programs, profiles, given, count_of(self.grid(config)), runs)
 
     def grid(self, config: Config) -> Blocks:
-        return self.blocks(config) if callable(self.blocks) else self.blocks
+        if self.blocks is not None:
+            return self.blocks(config) if callable(self.blocks) else self.blocks
+        name = repr(config)
+        if name not in self.grids:
+            self.grids[name] = grid_of_call(self._timed(), self.values(config), self.device)
+        return self.grids[name]
 
     def values(self, config: Config) -> list[object]:
         """The arguments of the kernel, one value per parameter."""
@@ -193,6 +206,17 @@ class _Job:
     def _timed(self) -> Kernel[...]:
         device = self.device
         return self.kernel if device is None else self.kernel.on(find_device(device).profile)
+
+    def _require_whole(self, values: list[object], grid: Blocks) -> None:
+        """Raise if a launch leaves a part of a result as it was: it does less than others."""
+        pairs = zip(self.kernel.parameters, values, strict=True)
+        device = Device(self.kernel.profile)
+        launch = self.kernel.launched(device, [shaped(p, v) for p, v in pairs], {}, grid)
+        passed = sum(p.kind != "constant" for p in self.kernel.parameters)
+        holes = LaunchOutcome(launch, launch.args[passed:]).unwritten_parts()
+        hole = next(holes, None)
+        if hole is not None:
+            raise PtoError(replace(hole, severity="error"))
 
     def _runs(self, values: list[object]) -> bool:
         """False if shapes replace arrays, so that there is no data to run on."""
@@ -287,7 +311,7 @@ class Autotuned:
 
     def __call__(self, *args: object) -> object:
         found = self.tuning(*args).best
-        grid = self.blocks(found) if callable(self.blocks) else self.blocks
+        grid = _Job(self.kernel, args, self.blocks, self.device, self.rtol).grid(found)
         return self.kernel.run(*args, blocks=grid, **found)
 
     def tuning(self, *args: object) -> Tuning:
@@ -309,7 +333,7 @@ class Autotuned:
 def autotune(
     configs: Mapping[str, Sequence[object]] | Iterable[Config],
     *,
-    blocks: Grid = 1,
+    blocks: Grid = None,
     device: str | None = None,
     rtol: float = 0.0,
 ) -> Callable[[Kernel[...]], Autotuned]:

@@ -21,10 +21,11 @@ def scale(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
 
 @pto.kernel(profile="a2a3")
 def wrong_at_32(x: pto.Global[pto.f32], y: pto.Global[pto.f32], rows: int) -> None:
+    i = pto.block_idx() * rows
     t = pto.tile(rows, 128, pto.f32)
-    isa.tload(t, x[:rows, :])
+    isa.tload(t, x[i:, :])
     isa.tmuls(t, t, 3.0 if rows == 32 else 2.0)
-    isa.tstore(y[:rows, :], t)
+    isa.tstore(y[i:, :], t)
 
 
 def arrays() -> tuple[np.ndarray, np.ndarray]:
@@ -45,6 +46,30 @@ def test_one_that_computes_something_else_does_not_count():
     found = pto.tune(wrong_at_32, [{"rows": 64}, {"rows": 32}], (x, np.zeros_like(x)))
     assert found.best == {"rows": 64}
     assert "other values" in found.trials[1].refused
+
+
+def test_a_configuration_that_writes_a_part_of_the_result_does_not_count():
+    """On one block 16 rows take less time than 64, and leave the other 48 as they were."""
+    x = np.ones((64, 128), np.float32)
+    arrays, space = (x, np.zeros_like(x)), [{"rows": 16}, {"rows": 64}]
+    for args in (arrays, tuple(each.shape for each in arrays)):  # shapes alone are not run
+        found = pto.tune(wrong_at_32, space, args, blocks=1)
+        assert found.best == {"rows": 64}
+        assert "6,144 of 8,192 elements" in found.trials[1].refused
+        assert "PTO-U310" in found.trials[1].refused
+
+
+def test_the_grid_follows_from_the_stores():
+    """Four blocks of 16 rows, one block of 64."""
+    x = np.ones((64, 128), np.float32)
+    found = pto.tune(wrong_at_32, {"rows": [16, 64]}, (x, np.zeros_like(x)))
+    times = {trial.config["rows"]: trial.us for trial in found.trials}
+    for rows, us in times.items():
+        assert us == wrong_at_32.time(x.shape, x.shape, rows, blocks=64 // rows).us
+    tuned = pto.autotune({"rows": [16]})(wrong_at_32)
+    y = np.zeros_like(x)
+    tuned(x, y)
+    assert (y == 2).all()
 
 
 def test_arguments_stay_as_they_are():

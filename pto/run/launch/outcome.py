@@ -79,18 +79,35 @@ class LaunchOutcome:
                 yield _unordered(found)
         if _share_memory(list(self._arrays.values())):
             return
-        stored = {n: _reached(it, u.stores) for n, u in used.items() if u.stores or not u.is_known}
+        stored = self._stored(used, it)
         written = {n: found for n, found in stored.items() if found and used[n].is_known}
         some, reached = self._flags(written.values())
         if len(written) == len(stored) and not some.any():
             yield from self._nothing(used)
             return
+        yield from self._parts(used, written, it)
+        if len(written) == len(stored) and not it.adapts:
+            yield from self._idle(used, np.flatnonzero(reached & ~some).tolist())
+
+    def unwritten_parts(self) -> Iterator[Diagnostic]:
+        """Holes in the arrays that the program writes; it need not have run."""
+        used = uses(self._kernel.functions, self._names)
+        if used is None or not self._arrays:
+            return
+        it = self._iterations(self._blocks)
+        written = {n: r for n, r in self._stored(used, it).items() if r and used[n].is_known}
+        yield from self._parts(used, written, it)
+
+    def _stored(self, used: Mapping[str, Uses], it: Iterations) -> dict[str, Reached | None]:
+        return {n: _reached(it, u.stores) for n, u in used.items() if u.stores or not u.is_known}
+
+    def _parts(
+        self, used: Mapping[str, Uses], written: Mapping[str, Reached], it: Iterations
+    ) -> Iterator[Diagnostic]:
         for name, each in written.items():
             part = None if used[name].is_read else self._covered(each, name)
             if part is not None and self._are_holes(each, part, used, it):
                 yield self._holes(used[name].stores, part, it.adapts)
-        if len(written) == len(stored) and not it.adapts:
-            yield from self._idle(used, np.flatnonzero(reached & ~some).tolist())
 
     def _covered(self, reached: Reached, name: str, *, whole: bool = True) -> Covered | None:
         """The part of an array that is not covered; None if there is none, or it is too large."""
