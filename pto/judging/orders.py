@@ -8,7 +8,7 @@ from pto.core.errors import Diagnostic, PtoError
 from pto.judging.correct import SECONDS, CaseRun
 from pto.judging.judgement import Judgement
 from pto.judging.programs import POISONS, RecordedLaunch
-from pto.observe.proofs import prove
+from pto.observe.proofs import finding, prove
 from pto.observe.sanitize import sanitize
 from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import parameters
@@ -65,7 +65,9 @@ def _refuted(each: RecordedLaunch, run: CaseRun, proved: list[str]) -> Iterator[
     except PtoError:
         return  # what the program lacks is not for a proof to say
     proved += [answer.question for _, answer in proofs if answer.verdict == "proved"]
-    yield from (d for d in proofs.findings if d.severity == "error")
+    for name, answer in proofs:
+        if answer.verdict == "refuted" and not (answer.example and answer.example.needs_data):
+            yield finding(name, answer)  # which data there are is for the task to say
 
 
 def _profile(run: CaseRun) -> str:

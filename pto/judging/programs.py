@@ -147,7 +147,7 @@ def _program(program: ProgramText) -> dict[str, Any]:
 
 
 def finding_data(found: Diagnostic) -> dict[str, Any]:
-    """A finding as plain data; `read_finding` reads it."""
+    """A finding as plain data; `read_findings` reads it."""
     return {
         "code": found.code,
         "message": found.message,
@@ -220,8 +220,14 @@ def _read_number(data: Any) -> int | float:
     return data
 
 
-def read_finding(data: Any) -> Diagnostic:
-    """A finding that the candidate's process reports."""
+def read_findings(data: Any) -> list[Diagnostic]:
+    """The findings that the candidate's process reports, at least one."""
+    if not isinstance(data, list) or not data:
+        raise fail("PTO-J013", "the candidate's process sent neither launches nor findings")
+    return [_finding(each) for each in data]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _finding(data: Any) -> Diagnostic:
     try:
         notes = tuple(Note(str(text), _read_loc(loc)) for text, loc in data["notes"])
         help = None if data["help"] is None else str(data["help"])

@@ -182,9 +182,11 @@ def _trace_and_exit(request: bytes, pipe: int, limits: TraceLimits) -> NoReturn:
     limit(limits.seconds, limits.megabytes)
     readable = _readable()
     confine(readable)
-    refuse_actions(readable, refused)
     try:
-        found = _traced(json.loads(request))
+        asked = json.loads(request)
+        code = _compiled(asked["text"], asked["file"])  # Python reads the file for its errors
+        refuse_actions(readable, refused)
+        found = _traced(asked, code)
     except PtoError as error:
         found = {"findings": [finding_data(d) for d in error.diagnostics]}
     except MemoryError:
@@ -200,14 +202,23 @@ def _close_others(kept: int) -> None:
     os.closerange(kept + 1, 256)
 
 
-def _traced(request: dict[str, Any]) -> dict[str, Any]:
+def _compiled(text: str, file: str) -> types.CodeType:
+    try:
+        return compile(text, file, "exec")
+    except (SyntaxError, ValueError) as error:
+        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        message = f"this is not Python{line}: {getattr(error, 'msg', error)}"
+        raise fail("PTO-U281", message) from None
+
+
+def _traced(request: dict[str, Any], code: types.CodeType) -> dict[str, Any]:
     """Execute a candidate and record its launches for each case."""
-    module = _executed(request["text"], request["file"])
+    module = _executed(code, request["text"])
     chosen = _chosen(module, request["entry"], request["task"])
     programs: dict[str, Any] = {}
     cases: list[dict[str, Any]] = []
     for case in request["cases"]:
-        arrays = {n: np.empty(s, dtype(k).numpy) for n, (s, k) in case["arrays"].items()}
+        arrays = {n: np.zeros(s, dtype(k).numpy) for n, (s, k) in case["arrays"].items()}
         recorder = Recorder(arrays)
         call = _HostCall(recorder, request["profile"])
         _replace_launches(call)
@@ -217,20 +228,14 @@ def _traced(request: dict[str, Any]) -> dict[str, Any]:
     return {"programs": programs, "cases": cases}
 
 
-def _executed(text: str, file: str) -> types.ModuleType:
+def _executed(code: types.CodeType, text: str) -> types.ModuleType:
     import linecache
 
-    module = types.ModuleType(_MODULE)
+    module, file = types.ModuleType(_MODULE), code.co_filename
     module.__file__ = file
     sys.modules[_MODULE] = module
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    try:
-        made = compile(text, file, "exec")
-    except (SyntaxError, ValueError) as error:
-        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        message = f"this is not Python{line}: {getattr(error, 'msg', error)}"
-        raise fail("PTO-U281", message) from None
-    exec(made, vars(module))
+    exec(code, vars(module))
     return module
 
 

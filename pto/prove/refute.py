@@ -40,6 +40,7 @@ class Counterexample:
     blocks: int
     words: str = ""  # where: blocks and iterations
     data: int = 0  # in arrays of integers
+    needs_data: bool = False  # whether it fails because of what arrays hold
     block: int = 0  # in which it fails
     fails: str = ""  # the inequality that does not hold
 
@@ -56,7 +57,8 @@ def out_of_bounds(found: KernelUses, use: MemUse) -> Iterator[Counterexample]:
     for data in (0, *_DATA) if read else (0,):
         known = dict.fromkeys(read, data) if data else {}
         for call, sizes in _calls(found, large):
-            example = _leaves(found, use, replace(call, data=data), {**sizes, **known})
+            holds = replace(call, data=data, needs_data=bool(data))
+            example = _leaves(found, use, holds, {**sizes, **known})
             if example is not None:
                 yield example
 
@@ -104,7 +106,8 @@ def overlapping(found: KernelUses, pair: BlockPair) -> Iterator[Counterexample]:
         both = pairs(_chosen(call.blocks), repeat=2)
         met = next(((a, b) for a, b in both if a != b and _meet(found, pair, known, a, b)), None)
         if met is not None:
-            yield replace(call, words=f"blocks {met[0]} and {met[1]}{where}")
+            words = f"blocks {met[0]} and {met[1]}{where}"
+            yield replace(call, words=words, needs_data=bool(read))
 
 
 def _meet(found: KernelUses, pair: BlockPair, known: Known, first: int, second: int) -> bool:

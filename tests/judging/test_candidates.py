@@ -42,7 +42,7 @@ def written(folder: str, task: str) -> list[Written]:
     return found
 
 
-def judged(task: str, candidates: list[Written]) -> list[Judgement]:
+def judged(task: str, candidates: list[Written], limits: Limits = LIMITS) -> list[Judgement]:
     """The verdicts, in the order of the candidates."""
     made = [
         Candidate(f"{HERE}/cheats/{task}.py", "pto", each.text)
@@ -51,7 +51,7 @@ def judged(task: str, candidates: list[Written]) -> list[Judgement]:
         for each in candidates
     ]
     found: dict[int, Judgement] = {}
-    pool = Pool(HERE / "tasks" / f"{task}.py", Options(seed=5), LIMITS)
+    pool = Pool(HERE / "tasks" / f"{task}.py", Options(seed=5), limits)
     pool.judge(made, found.__setitem__)
     return [found[n] for n in range(len(made))]
 
@@ -66,9 +66,16 @@ def test_honest_candidates_are_accepted(task: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_cheats_are_refused_for_the_right_reason(task: str) -> None:
-    cheats = written("cheats", task)
+    refused(task, written("cheats", task), LIMITS)
+
+
+def test_what_never_ends_is_ended() -> None:
+    refused("softmax", written("endless", "softmax"), Limits(seconds=6.0, megabytes=1500))
+
+
+def refused(task: str, cheats: list[Written], limits: Limits) -> None:
     LEFT_BEHIND.unlink(missing_ok=True)
-    verdicts = judged(task, cheats)
+    verdicts = judged(task, cheats, limits)
     codes = [found.to_json()["codes"] for found in verdicts]
     wrong = {
         each.title: (each.code, own, str(found))
@@ -82,4 +89,5 @@ def test_cheats_are_refused_for_the_right_reason(task: str) -> None:
 def test_every_file_of_candidates_belongs_to_a_task() -> None:
     named = {path.stem for path in HERE.glob("*/*.txt")}
     assert named == set(TASKS)
+    assert sum(len(written(f, t)) for f in ("cheats", "endless") for t in TASKS) >= 60
     assert all(re.fullmatch(r"PTO-[A-Z]\d{3}", w.code) for t in TASKS for w in written("cheats", t))

@@ -18,7 +18,7 @@ from pto.judging.correct import CaseRun
 from pto.judging.judgement import Judgement
 from pto.judging.orders import check_deterministic
 from pto.judging.precision import Precision
-from pto.judging.programs import ArrayPart, read_calls, read_finding
+from pto.judging.programs import ArrayPart, read_calls, read_findings
 from pto.judging.speed import hap
 from pto.judging.task import Case, FileTask, read_file
 
@@ -153,9 +153,10 @@ def test_a_message_that_is_no_list_of_launches(message: object) -> None:
         read_calls(message)
 
 
-def test_a_finding_that_is_none() -> None:
+@pytest.mark.parametrize("message", [[], {}, [7], [{"code": "PTO-U281"}]])
+def test_findings_that_are_none(message: object) -> None:
     with pytest.raises(PtoError, match="PTO-J013"):
-        read_finding({"code": "PTO-U281"})
+        read_findings(message)
 
 
 @pytest.mark.parametrize(
