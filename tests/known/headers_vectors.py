@@ -76,6 +76,33 @@ FACTS = [
         "tcolargmax vec:16x32xi32 vec:16x32xi32 -> vec:1x32xi32",
         "tcolargmax vec:16x32xui32 vec:16x32xui32 -> vec:1x32xi32",
     ),
+    _warned(
+        "a2a3/TColReduceIdx.hpp:123; a5/TColReduceIdx.hpp:259",
+        "rows of src are Cols elements apart, also of DN, which the assertion lets through",
+        "a2a3 a5",
+        "tcolargmax vec:16x32xf32:DN vec:16x32xf32 -> vec:1x32xi32",
+        "tcolargmax vec:16x32xf32 vec:16x32xf32 -> vec:1x32xi32",
+    ),
+    _warned(
+        "a2a3/TColReduceIdx.hpp:175",
+        "the number of a row of 16-bit elements becomes f16 before it becomes i32",
+        "a2a3",
+        "tcolargmin vec:2050x16xf16 vec:2050x16xf16 -> vec:1x16xi32",
+        "tcolargmin vec:2049x16xf16 vec:2049x16xf16 -> vec:1x16xi32",
+    ),
+    Fact(
+        "a2a3/TColReduceIdx.hpp:90",
+        "u16 and u32 are compared as f16 and f32 of the same bits",
+        why="only numbers from 0x7c01 and 0x7f800001 compare otherwise, which no rule sees; the"
+        " row says so",
+    ),
+    _warned(
+        "a5/TDivS.hpp:138",
+        "a tile of bytes is not divided, though a number is divided by one",
+        "a5",
+        "tdivs vec:16x32xui8 s:ui8 -> vec:16x32xui8",
+        "tdivs s:ui8 vec:16x32xui8 -> vec:16x32xui8",
+    ),
     _refused(
         "a2a3/TSel.hpp:67",
         "elements that are selected have 2 or 4 bytes",

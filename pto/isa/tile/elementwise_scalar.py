@@ -94,6 +94,10 @@ def _like_dst(case: Case) -> str | None:
     return same_dtype(*names, "dst").test(case)
 
 
+def _divides_a_tile(case: Case) -> bool:
+    return isinstance(case.type("scalar"), t.Scalar)
+
+
 _DIVISION = replace(
     SCALAR,
     operands=(read("src", "tile or scalar"), read("scalar", "tile or scalar"), write("dst")),
@@ -115,6 +119,7 @@ _DIVISION.row(
     a2a3=_A2A3,
     a5=f"{_INTS} i64 u64 f16 f32",
     rules=(
+        *(not_of(byte).only_if(_divides_a_tile).on("a5") for byte in ("i8", "u8")),
         high_precision_of("f16 f32").on(NPU).as_warning,
         out_of_place("scalar").on("a2a3"),  # a tile that divides: dst holds the scalar first
     ),

@@ -13,6 +13,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, read, scratch, write
 from pto.isa.row.traits import RegionRule, Traits, operators
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     all_in,
     in_layout,
@@ -347,6 +348,18 @@ def _search_columns(src: TileType, tmp: TileType) -> str | None:
     return None if have >= need else f"it has {have} valid columns, {need} are needed"
 
 
+_EXACT_IN_HALF = 2048
+
+
+@rule(LIBRARY, "expects rows of 16-bit elements to have numbers up to 2048", severity="warning")
+def _countable_rows(case: Case, src: TileType) -> str | None:
+    """TCOLARGMAX of a2a3 converts the number of a row to f16 on the way to 32 bits."""
+    rows = src.valid[0]
+    if src.itemsize != 2 or case.type("dstVal") or rows is None or rows <= _EXACT_IN_HALF + 1:
+        return None
+    return f"src has {rows} rows, whose numbers are rounded to f16"
+
+
 COLUMN_INDICES = tile_family(
     "column search",
     "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
@@ -355,6 +368,7 @@ COLUMN_INDICES = tile_family(
     rules=(
         all_in("vec").on(NPU),
         in_layout("src", "ND", "DN").on(NPU),
+        row_major("src").as_library.on(NPU),
         row_major("dstVal", "dst").on(NPU),
         results_apart("dstVal", "dst"),
         one_valid("dstVal", "row").on(NPU),
@@ -385,7 +399,7 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
         " outs(%dst : !pto.tile_buf<vec, 1x64xi32>)",
         a2a3="u16 u32 f16 f32",
         a5="i8 u8 i16 u16 i32 u32 f16 bf16 f32",
-        rules=library_types("src", "u16 u32 f16 f32").on("a2a3"),
+        rules=(library_types("src", "u16 u32 f16 f32").on("a2a3"), _countable_rows.on("a2a3")),
         cite=(
             f"pto-isa docs/isa/{_name.upper()}.md",
             "pto-isa include/pto/npu/a2a3/TColReduceIdx.hpp",
@@ -394,7 +408,9 @@ for _name, _word in {"tcolargmax": "greatest", "tcolargmin": "least"}.items():
             "of equal elements the CPU simulator and we take the first",
             "the page writes both results with this text; PTOAS has the index alone",
             "PTOAS takes every 8-, 16- and 32-bit type on both targets, the a2a3 header four types",
-            "src may be column-major by the page; PTOAS wants it row-major",
+            "src may be column-major by the page and the header's assertion; PTOAS wants it"
+            " row-major, and the header reads it so",
+            "a2a3 compares u16 and u32 as floats of the same bits",
             "TColArgMax.hpp also asserts the opposite of the legal shapes; TColReduceIdx.hpp is"
             " right",
         ),
