@@ -71,6 +71,8 @@ from pto.lang.express.product import dot as dot
 from pto.lang.express.trigonometry import cos as cos
 from pto.lang.express.trigonometry import sin as sin
 from pto.lang.kernel import Kernel as Kernel
+from pto.lang.operator import Operator as Operator
+from pto.lang.operator import operator as operator
 from pto.lang.optimize import OptimizedKernel as OptimizedKernel
 from pto.lang.program import check as check
 from pto.lang.torch_op import torch_op as torch_op
@@ -124,6 +126,6 @@ from pto.lang.express.functions import total as _total
 sum = _total
 from pto.lang.values.elements import *
 
-__all__ = ["CppKernel", "Device", "Diagnostic", "Event", "Exported", "Findings", "Global", "Graph", "Judgement", "Kernel", "KernelError", "Launch", "Mask", "Module", "Optimization", "OptimizedKernel", "Pointer", "Proofs", "PtoError", "PtoWarning", "Report", "Scalar", "Stepper", "Stop", "Stream", "TaskGraph", "Tile", "Timing", "Tuning", "Verdict", "View", "Vreg", "World", "arange", "argsort", "assert_", "assign", "autotune", "bf16", "bf16x2", "block_idx", "block_num", "cdiv", "ceil", "check", "clamp", "concatenate", "cos", "cpp", "cumsum", "diff", "dot", "e8m0", "eager", "erf", "exp", "exp2", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "flip", "float4_e1m2x2", "float4_e2m1x2", "floor", "full", "full_like", "gelu", "graph", "hifloat8", "i1", "i16", "i32", "i4x2", "i64", "i8", "isa", "judge", "kernel", "launch", "leaky_relu", "load", "log", "log2", "maximum", "minimum", "observe", "on", "pair", "parse", "parse_file", "print_module", "reciprocal", "relu", "reshape", "rsqrt", "sanitize", "scalar", "section_cube", "section_vector", "select", "set_validshape", "side_by_side", "sigmoid", "silu", "sin", "softmax", "sort", "sqrt", "static_range", "store", "subblock_idx", "subblock_num", "tanh", "tile", "tile_type", "topk", "torch_op", "tri", "tune", "u16", "u32", "u64", "u8", "vecscope", "where", "zeros", "zeros_like"]
+__all__ = ["CppKernel", "Device", "Diagnostic", "Event", "Exported", "Findings", "Global", "Graph", "Judgement", "Kernel", "KernelError", "Launch", "Mask", "Module", "Operator", "Optimization", "OptimizedKernel", "Pointer", "Proofs", "PtoError", "PtoWarning", "Report", "Scalar", "Stepper", "Stop", "Stream", "TaskGraph", "Tile", "Timing", "Tuning", "Verdict", "View", "Vreg", "World", "arange", "argsort", "assert_", "assign", "autotune", "bf16", "bf16x2", "block_idx", "block_num", "cdiv", "ceil", "check", "clamp", "concatenate", "cos", "cpp", "cumsum", "diff", "dot", "e8m0", "eager", "erf", "exp", "exp2", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "flip", "float4_e1m2x2", "float4_e2m1x2", "floor", "full", "full_like", "gelu", "graph", "hifloat8", "i1", "i16", "i32", "i4x2", "i64", "i8", "isa", "judge", "kernel", "launch", "leaky_relu", "load", "log", "log2", "maximum", "minimum", "observe", "on", "operator", "pair", "parse", "parse_file", "print_module", "reciprocal", "relu", "reshape", "rsqrt", "sanitize", "scalar", "section_cube", "section_vector", "select", "set_validshape", "side_by_side", "sigmoid", "silu", "sin", "softmax", "sort", "sqrt", "static_range", "store", "subblock_idx", "subblock_num", "tanh", "tile", "tile_type", "topk", "torch_op", "tri", "tune", "u16", "u32", "u64", "u8", "vecscope", "where", "zeros", "zeros_like"]
 
 __version__: str

@@ -21,6 +21,7 @@ from pto.ir.text.printer import print_module
 from pto.lang.bound import Bound
 from pto.lang.call.place import KernelError, defines_kernel, mistake, placed
 from pto.lang.captured import Captured
+from pto.lang.operator import HANDLE
 from pto.lang.parameter import (
     Parameter,
     Range,
@@ -94,6 +95,7 @@ class Kernel(Generic[P]):
         self.__name__ = self.name
         self._signature = inspect.signature(function)
         self._cache: dict[Hashable, Specialised] = {}
+        self._elsewhere: dict[str, Kernel[P]] = {}  # the kernel for other profiles
         self._last: Specialised | None = None
         self._captured = Captured(function, peer)
 
@@ -122,19 +124,22 @@ class Kernel(Generic[P]):
     def _passed(self) -> list[int]:
         return [n for n, p in enumerate(self.parameters) if p.kind != "constant"]
 
+    @placed
     def on(self, profile: str) -> Kernel[P]:
         """The same kernel for another profile."""
         if profile == self.profile:
             return self
-        return Kernel(
-            self.function,
-            profile,
-            self.name,
-            kind=self.kind,
-            peer=self.peer,
-            debug=self.debug,
-            optimized=self.optimized,
-        )
+        if profile not in self._elsewhere:
+            self._elsewhere[profile] = Kernel(
+                self.function,
+                profile,
+                self.name,
+                kind=self.kind,
+                peer=self.peer,
+                debug=self.debug,
+                optimized=self.optimized,
+            )
+        return self._elsewhere[profile]
 
     # ---- running
 
@@ -174,6 +179,10 @@ class Kernel(Generic[P]):
         `report.coverage` gives the part of each output that was never written. `coverage=False`,
         or PTO_COVERAGE=0, skips the check of the first run for unwritten parts and idle blocks.
         """
+        if (handle := HANDLE.get()) is not None:
+            options = {"engine": engine, "timeout": timeout, "coverage": coverage}
+            set_options = {n: v for n, v in options.items() if v is not None}
+            return handle(self, blocks, args, {**named, **set_options})
         if progress is True:
             with ProgressBar() as seen:
                 named |= {"blocks": blocks, "engine": engine, "timeout": timeout}

@@ -38,6 +38,7 @@ HOMES: Final = {
     "pto.judging.pool": "judge",
     "pto.lang.kernel": "Kernel",
     "pto.lang.call.place": "KernelError",
+    "pto.lang.operator": "Operator operator",
     "pto.lang.optimize": "OptimizedKernel",
     "pto.lang.program": "check",
     "pto.view.side": "side_by_side",
