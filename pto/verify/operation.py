@@ -12,7 +12,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import KINDS
 from pto.isa.rules.rule import Case
-from pto.isa.rules.tile import has_views
+from pto.isa.rules.tile import has_places
 from pto.target.facts import Profile
 from pto.target.profile import check_feature, check_tile
 
@@ -45,8 +45,8 @@ class _Legal:
     """A cache of legal operations: one with the same types and attributes is legal too.
 
     If a rule reads constant operands, their numbers are part of the key. An operation is not cached
-    if a rule reads the definition of an operand, or an operand is part of a tile. Types and
-    attributes are compared by identity.
+    if a rule reads the definition of an operand, or an operand is a part of a tile or has an
+    address. Types and attributes are compared by identity.
     """
 
     def __init__(self) -> None:
@@ -54,11 +54,11 @@ class _Legal:
         self._numbered: set[int] = set()  # rows
 
     def knows(self, op: Operation, row: Instr) -> bool:
-        return not op.regions and self._key(op, row) in self._known and not has_views(op)
+        return not op.regions and self._key(op, row) in self._known and not has_places(op)
 
     def learn(self, case: Case, row: Instr) -> None:
         op = case.op
-        if not isinstance(op, Operation) or op.regions or case.asked_makers or has_views(op):
+        if not isinstance(op, Operation) or op.regions or case.asked_makers or has_places(op):
             return
         if case.asked_numbers:
             self._numbered.add(id(row))

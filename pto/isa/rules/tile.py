@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+from pto.core.layout import ND
 from pto.core.tile import Compact, TileType
 from pto.isa.row.instr import Attr, Family
 from pto.isa.rules.rule import (
@@ -150,20 +151,23 @@ def of_floats(case: Case) -> bool:
     return elem is not None and elem.name[0] not in "iu"
 
 
-_Bytes = tuple[int | None, int, int]  # of a tile: base of its addresses, start, end
+_Bytes = tuple[int | str, int, int]  # of a tile: base of its addresses or its buffer, start, end
 # source, destination, bytes from the destination's start to the source's, bytes between their rows
 Overlap = Callable[[TileType, TileType, int, tuple[int, int]], bool]
 _VIEWS = ("pto.treshape", "pto.bitcast", "pto.subview")
 
 
-def has_views(op: OpLike) -> bool:
-    """True if an operand is a part or another form of a tile."""
-    return any(v.maker is not None and v.maker.name in _VIEWS for v in op.operands)
+def has_places(op: OpLike) -> bool:
+    """True if an operand is a part or another form of a tile, or a tile with an address."""
+    return any(v.maker is not None and _has_place(v.maker) for v in op.operands)
 
 
-def _bytes(case: Case, value: ValueLike, type: TileType, *, placed: bool = True) -> _Bytes:
-    """The byte range of a tile, from a constant address or relative to its root tile; always
-    relative if not `placed`."""
+def _has_place(maker: OpLike) -> bool:
+    return maker.name in _VIEWS or (bool(maker.row.traits.allocates) and bool(maker.group("addr")))
+
+
+def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
+    """The byte range of a tile, from a constant address or relative to its root tile."""
     start, count, maker = 0, type.nbytes, value.maker
     row, col, pitch = 0, 0, type.cols  # of windows on windows, up to the tile that owns the lines
     while maker is not None and maker.name in _VIEWS:
@@ -178,10 +182,11 @@ def _bytes(case: Case, value: ValueLike, type: TileType, *, placed: bool = True)
             start, row, col = start + (row * pitch + col) * type.itemsize, 0, 0
         value, maker = maker.operands[0], maker.operands[0].maker
     start += (row * pitch + col) * type.itemsize
-    given = None if maker is None or not placed else maker.operand("addr")
+    given = None if maker is None else maker.operand("addr")
     address = None if given is None else case.constant(given)
-    root, first = (id(value), start) if address is None else (None, address + start)
-    return root, first, first + count
+    if address is None:
+        return id(value), start, start + count
+    return type.space.value, address + start, address + start + count
 
 
 def place_of(case: Case, name: str) -> tuple[str, int] | None:
@@ -197,7 +202,7 @@ def place_of(case: Case, name: str) -> tuple[str, int] | None:
     is_own = value.maker is not None and bool(value.maker.row.traits.allocates)
     if not is_own or start == end:
         return None
-    return ("" if root is None else value.name), start
+    return ("" if isinstance(root, str) else value.name), start
 
 
 def same_form(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int]) -> bool:
@@ -206,19 +211,32 @@ def same_form(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int
 
 
 def row_by_row(src: TileType, dst: TileType, offset: int, pitches: tuple[int, int]) -> bool:
-    """True for an overlap in which a row is never written before it is read: rows are processed in
-    order, and no destination row overlaps a later source row or another part of its own."""
+    """True for an overlap in which an element is never written before it is read: rows are
+    processed in order, so no row of the destination may overlap a later row of the source, or
+    another part of its own. Wider elements overwrite their own row from its start."""
     if same_form(src, dst, offset, pitches):
         return True
     pitch, step = pitches
-    width, own = src.cols * src.itemsize, dst.cols * dst.itemsize
-    for row in range(dst.rows):
+    (rows, own), (_, width) = _region(dst), _region(src)
+    for row in range(rows):
         low = row * step - offset
         first = max(0, (low - width) // pitch + 1)
-        last = min(src.rows - 1, (low + own - 1) // pitch)
-        if first <= last and last >= row and (first != row or last != row or low != row * pitch):
+        last = min(rows - 1, (low + own - 1) // pitch)
+        in_place = first == last == row and low == row * pitch and dst.itemsize <= src.itemsize
+        if first <= last and last >= row and not in_place:
             return False
     return True
+
+
+def _region(tile: TileType) -> tuple[int, int]:
+    """Rows that are accessed and bytes of each, as far as the type says."""
+    if tile.layout != ND:
+        return tile.rows, tile.cols * tile.itemsize
+    rows, cols = tile.valid
+    return (
+        tile.rows if rows is None else rows,
+        (tile.cols if cols is None else cols) * tile.itemsize,
+    )
 
 
 def _pitch(tile: TileType, first: int, last: int) -> int:
@@ -230,28 +248,25 @@ def _pitch(tile: TileType, first: int, last: int) -> int:
 _OUT_OF_PLACE = "out-of-place"
 
 
-def out_of_place(
-    *sources: str, dst: str = "dst", unless: Overlap | None = None, placed: bool = True
-) -> Rule:
+def out_of_place(*sources: str, dst: str = "dst", unless: Overlap | None = None) -> Rule:
     """Sources must not share bytes with a destination that is written before they are fully read,
-    as far as addresses are known. `unless` allows harmless overlaps. Without `placed` only windows
-    on one tile are compared: tiles at addresses that overlap have a finding of their own."""
+    as far as addresses are known. `unless` allows harmless overlaps."""
 
     def test(case: Case) -> str | None:
-        if not placed and not has_views(case.op):
-            return None
+        if unless is not None and not has_places(case.op):
+            return None  # tiles of different allocations
         case.asked_makers = True
         target, out = case.op.operand(dst), case.tile(dst)
         if target is None or out is None or (unless is not None and _is_stricter(case, sources)):
             return None
-        root, start, end = _bytes(case, target, out, placed=placed)
+        root, start, end = _bytes(case, target, out)
         for name, tile in case.tiles(sources):
             value = case.op.operand(name)
             if value is None or name == dst:
                 continue
             if value is target and unless is None:
                 return f"{name} and {dst} are both %{value.name}"
-            base, first, last = _bytes(case, value, tile, placed=placed)
+            base, first, last = _bytes(case, value, tile)
             if base != root or first >= end or start >= last:
                 continue
             pitches = _pitch(tile, first, last), _pitch(out, start, end)

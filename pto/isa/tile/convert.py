@@ -15,6 +15,8 @@ from pto.isa.rules.tile import (
     VECTOR_UNIT,
     Pairs,
     dtype_pairs,
+    out_of_place,
+    row_by_row,
     same_domain,
     scratch_holds,
     scratch_when,
@@ -121,7 +123,11 @@ CONVERT = tile_family(
     "dst[i,j] = src[i,j] as another type over dst's valid region",
     operands=(read("src"), write("dst"), _TMP),
     text=INS_OUTS_INSIDE,
-    rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+    rules=(
+        *VECTOR_UNIT,
+        same_domain("src", "dst"),
+        out_of_place("src", unless=row_by_row).on(NPU),
+    ),
     cost="convert",
 )
 CONVERT.row(
@@ -189,7 +195,11 @@ tile_family(
     "convert",
     "dst[i,j] = the narrower src[i,j] over dst's valid region",
     operands=(read("src"), write("dst")),
-    rules=(*VECTOR_UNIT, same_domain("src", "dst")),
+    rules=(
+        *VECTOR_UNIT,
+        same_domain("src", "dst"),
+        out_of_place("src", unless=row_by_row).on(NPU),
+    ),
     cost="convert",
 ).row(
     "tpack",

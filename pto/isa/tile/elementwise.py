@@ -53,7 +53,7 @@ BINARY = tile_family(
         *VECTOR_UNIT,
         same_dtype("src0", "src1", "dst"),
         same_domain("src0", "src1", "dst"),
-        out_of_place("src0", "src1", unless=row_by_row, placed=False).on(NPU),
+        out_of_place("src0", "src1", unless=row_by_row).on(NPU),
     ),
     cost="add",
 )
@@ -103,7 +103,7 @@ UNARY = tile_family(
         *VECTOR_UNIT,
         same_dtype("src", "dst"),
         same_domain("src", "dst"),
-        out_of_place("src", unless=row_by_row, placed=False).on(NPU),
+        out_of_place("src", unless=row_by_row).on(NPU),
     ),
     cost="unary",
 )

@@ -381,7 +381,7 @@ TMOV = MOVE.row(
             f"{_FROM_MAT} mat->scale_left mat->scale_right vec->vec vec->mat acc->mat acc->vec",
         ).on("a5"),
         same_shape("src", "dst").on("a2a3"),
-        out_of_place("src", unless=row_by_row, placed=False).only_if(_has_no_fp).on(NPU),
+        out_of_place("src", unless=row_by_row).only_if(_has_no_fp).on(NPU),
         one_shape.out_of("mat").on("a5"),
         pairs_kept,
         pairs_turned,
