@@ -17,11 +17,21 @@ F32 = pto.Global[pto.f32]
 X = (np.arange(16 * 64, dtype=np.float32).reshape(16, 64) - 500) / 100
 X[0, :4] = [0.0, -0.0, np.nan, 80.0]
 Y = np.linspace(-1, 1, 64, dtype=np.float32)
+ERFC = np.vectorize(math.erfc, otypes=[np.float64])
 ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
+
+
+def negative(t: Any) -> Any:
+    return pto.clamp(t, -4.5, 0.0)
+
+
+def small(x: Any) -> Any:
+    """gelu(x) e ** (x * x / 2), for x below zero."""
+    return x / 2 * ERFC(-x / 2**0.5) * np.exp(x * x / 2)
 
 
 def in_f32(x: Any) -> Any:
@@ -39,6 +49,11 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any], flo
     "sigmoid": (lambda t, r: pto.sigmoid(t), lambda x, r: sigmoid(x), 2e-7),
     "silu": (lambda t, r: pto.silu(t), lambda x, r: x * sigmoid(x), 2e-6),
     "gelu": (lambda t, r: pto.gelu(t), lambda x, r: x / 2 * (1 + ERF(x / 2**0.5)), 3e-6),
+    "gelu, small values": (
+        lambda t, r: pto.gelu(negative(t)) * pto.exp(0.5 * negative(t) ** 2),
+        lambda x, r: small(np.clip(x, -4.5, 0)),
+        4e-6,
+    ),
     "gelu by tanh": (
         lambda t, r: pto.gelu(t, approximate="tanh"),
         lambda x, r: x / 2 * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
@@ -485,6 +500,26 @@ def test_floats_become_the_nearest_narrower_float(profile: str):
     y = np.zeros((1, 64), np.float16)
     pto.kernel(profile=profile)(k)(x, y)
     assert np.array_equal(y, x.astype(np.float16))
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+@pytest.mark.parametrize(
+    ("kind", "to"), [("i8", "f32"), ("u8", "f32"), ("i8", "bf16"), ("u8", "i32"), ("i16", "i32")]
+)
+def test_exact_steps_replace_a_conversion_that_the_profile_lacks(
+    kind: str, to: str, engine: str, profile: str
+):
+    @pto.kernel(profile=profile)
+    def k(x: pto.Global, y: pto.Global) -> None:
+        pto.store(y, pto.load(x, 16, 32).to(y.dtype))
+
+    other = getattr(pto, to)
+    low, high = {"i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}[kind]
+    x = np.linspace(low, high, 512).astype(getattr(pto, kind).numpy).reshape(16, 32)
+    y = np.zeros((16, 32), other.numpy)
+    k(x, y, engine=engine)
+    assert np.array_equal(y.astype(np.float64), x.astype(other.numpy).astype(np.float64))
 
 
 @pytest.mark.parametrize("rows", [1, 5, 16, 21, 32])

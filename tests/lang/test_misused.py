@@ -48,10 +48,10 @@ MISUSES: dict[str, tuple[Body, str, str]] = {
         "[i : i + 16, None]",
     ),
     "too many indices": (lambda t, x, n: x[0, 0, 0], "3 indices for x", "at most one for each"),
-    "bytes to floats": (
-        lambda t, x, n: pto.zeros(16, 64, pto.u8).to(pto.f32),
-        "converts u8 to f16",
-        ".to(pto.f16).to(pto.f32) (exact)",
+    "floats to bytes": (
+        lambda t, x, n: t.to(pto.u8),
+        "converts f32 to f16",
+        ".to(pto.f16).to(pto.u8) (rounds more than once)",
     ),
     "words to bytes": (  # by way of u8 the sign would be lost
         lambda t, x, n: pto.zeros(16, 64, pto.i32).to(pto.i8),

@@ -1,7 +1,7 @@
 """Functions of tiles that models are made of, each a short sequence of instructions.
 
 They are as precise as their sequence: `tanh` and `sigmoid` within 2 units of the last place of 1,
-in absolute terms; `gelu` within 1.5e-7 of the function with erf.
+in absolute terms; `gelu` within 4e-6 of its value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def silu(t: Tile) -> Tile:
 def gelu(t: Tile, approximate: str = "none") -> Tile:
     """t * (1 + erf(t / sqrt 2)) / 2, or with `approximate="tanh"` the form by tanh.
 
-    The first is Abramowitz and Stegun 7.1.26 for erf, 20 instructions; the second is
+    The first is relu(t) - |t| erfc(|t| / sqrt 2) / 2, 22 instructions; the second is
     t / (1 + e ** -2z), z = sqrt(2 / pi) (t + 0.044715 t ** 3): `tmuls`, `tmul`, `tmul`, `tadd`,
     `tmuls`, `texp`, `tadds`, `tdiv`.
     """
@@ -50,9 +50,16 @@ def gelu(t: Tile, approximate: str = "none") -> Tile:
         )
     size = abs(t)
     z = size * 0.7071067811865476
-    k = 1.0 / (1.0 + 0.3275911 * z)
-    a = k * (-0.284496736 + k * (1.421413741 + k * (-1.453152027 + k * 1.061405429)))
-    return relu(t) - 0.5 * size * (k * (0.254829592 + a) * exp(-(z * z)))
+    k = 1.0 / (1.0 + 0.43 * z)
+    series = k * _ERFC[0]
+    for each in _ERFC[1:]:
+        series = k * (each + series)
+    return relu(t) - 0.5 * size * (series * exp(-(z * z)))
+
+
+# erfc(z) e ** (z * z) as a polynomial in k = 1 / (1 + 0.43 z) without a constant, fitted for z to
+# 6.5: within 2.9e-6 of its value in f32, so that small values of gelu are as precise as others.
+_ERFC = (-0.157782022, 0.42011952, -0.0256373853, 0.289375267, 0.230468526, 0.243453588)
 
 
 # erf(x) / x as a quotient of polynomials in x * x, fitted for |x| <= 4: within 2.5e-8, relative.

@@ -28,7 +28,8 @@ ROUNDING: Final = {
 
 
 def convert(t: Tile, to: object, rounding: str | None = None, saturate: bool | None = None) -> Tile:
-    """The tile in another element type: one tcvt.
+    """The tile in another element type: one tcvt, or several where the profile has no such
+    conversion and every one but the last is exact: i8 becomes f32 by way of f16.
 
     A float that becomes an integer loses its fraction, as in NumPy and torch; any other conversion
     rounds to the nearest value, to even between two.
@@ -37,6 +38,8 @@ def convert(t: Tile, to: object, rounding: str | None = None, saturate: bool | N
     t = vector(t)
     if kind is t.dtype and rounding is None:
         return t
+    for middle in _through(t.dtype, kind):
+        t = convert(t, middle)
     mode = _mode(rounding)
     if mode is None and t.dtype.is_float and kind.is_integer:
         mode = "TRUNC"
@@ -88,6 +91,16 @@ def _mode(rounding: str | None) -> str | None:
     )
 
 
+def _through(own: DType, kind: DType) -> Sequence[DType]:
+    """The types between two that the profile does not convert directly, if that rounds no more
+    than a direct conversion: every step but the last is exact."""
+    table = CONVERSIONS.get(current().profile)
+    if table is None or kind.name in table.get(own.name, "").split():
+        return ()
+    ways = [way for way in _ways(own, kind, table) if not _roundings(way[:-1])]
+    return min(ways, key=_roundings)[1:-1] if ways else ()
+
+
 def _require_conversion(own: DType, kind: DType) -> None:
     """Raise if the profile has no such conversion; the help names one in several steps."""
     table = CONVERSIONS.get(current().profile)
@@ -103,20 +116,27 @@ def _require_conversion(own: DType, kind: DType) -> None:
 
 
 def _steps(own: DType, kind: DType, table: Mapping[str, str]) -> str | None:
-    """A shortest sequence of conversions through types with the range of both ends; of several the
-    one that rounds least."""
+    """The steps of the conversion that rounds least, for a help text."""
+    ways = _ways(own, kind, table)
+    if not ways:
+        return None
+    best = min(ways, key=_roundings)
+    times = ("exact", "rounds once", "rounds more than once")[min(_roundings(best), 2)]
+    return f"in steps: {''.join(f'.to(pto.{each})' for each in best[1:])} ({times})"
+
+
+def _ways(own: DType, kind: DType, table: Mapping[str, str]) -> list[tuple[DType, ...]]:
+    """The shortest sequences of conversions through types with the range of both ends."""
     low, high = max(own.min, kind.min), min(own.max, kind.max)
     ways, seen = [(own,)], {own.name}
     while ways:
         longer = [(*way, dtype(n)) for way in ways for n in table.get(way[-1].name, "").split()]
-        if found := [way for way in longer if way[-1] is kind]:
-            best = min(found, key=_roundings)
-            told = ("exact", "rounds once", "rounds more than once")[min(_roundings(best), 2)]
-            return f"in steps: {''.join(f'.to(pto.{each})' for each in best[1:])} ({told})"
+        if complete := [way for way in longer if way[-1] is kind]:
+            return complete
         fitting = [way for way in longer if way[-1].min <= low and high <= way[-1].max]
         ways = [way for way in fitting if way[-1].name not in seen]
         seen |= {way[-1].name for way in ways}
-    return None
+    return []
 
 
 def _roundings(way: Sequence[DType]) -> int:
