@@ -27,6 +27,7 @@ HOMES: Final = {
     "pto.lang.express.arrange": "concatenate reshape",
     "pto.lang.express.choose": "full_like where zeros_like",
     "pto.lang.express.convert": "ceil floor",
+    "pto.lang.express.gather": "take",
     "pto.lang.express.functions": "exp exp2 leaky_relu log log2 maximum minimum reciprocal relu"
     " rsqrt sqrt",
     "pto.lang.express.memory": "arange full load store tri zeros",

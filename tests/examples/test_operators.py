@@ -40,6 +40,7 @@ def listed(results: Any) -> list[Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operator_is_right_on_both_engines(name: str, profile: str) -> None:
     module = module_of(name)
+    precision = Precision(means=getattr(module, "TOLERANCE", {}))
     for number in range(len(module.CASES)):
         given = arguments(module, number)
         with np.errstate(all="ignore"):
@@ -54,7 +55,7 @@ def test_an_operator_is_right_on_both_engines(name: str, profile: str) -> None:
                 if got.dtype == np.bool_:
                     assert np.array_equal(got, aim), (number, engine)
                     continue
-                compared = Precision().compare(dtype(got.dtype), got, aim)
+                compared = precision.compare(dtype(got.dtype), got, aim)
                 assert compared.is_right, (number, engine, compared.reason)
         assert [r.tobytes() for r in results[0]] == [r.tobytes() for r in results[1]], number
         for n, v in before.items():

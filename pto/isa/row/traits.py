@@ -46,6 +46,7 @@ class RegionRule(Enum):
     SWAPPED = auto()  # the columns and rows of src
     WINDOW = auto()  # what there is of src from (indexRow, indexCol) on
     INDEXED = auto()  # a row, or an element, for each index
+    GATHERED = auto()  # that of the indices, else as LIKE
     WHOLE = auto()  # all of it
 
 

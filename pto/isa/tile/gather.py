@@ -10,7 +10,7 @@ from pto.isa.meaning.tile import gather as meaning
 from pto.isa.meaning.tile.gather import form, parts
 from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, index, read, write
-from pto.isa.row.traits import Fills, Traits
+from pto.isa.row.traits import Fills, RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
     Rule,
@@ -181,7 +181,7 @@ GATHER.row(
     ),
     cxx="TGATHER dst src | TGATHER dst src indices tmp"
     " | TGATHER dst src kValue:vec cdst tmp offset",
-    traits=Traits(partial="cdst", fills=Fills.PICKED),
+    traits=Traits(region=RegionRule.GATHERED, partial="cdst", fills=Fills.PICKED),
 )
 
 # ---- tgatherb, tscatter

@@ -143,7 +143,10 @@ def _clipped(session: Session, t: Tile, window: View) -> Extents:
     kept = list(region)
     for n, (axis, what) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
         span, size = None if axis is None else window.spans[axis], region[n]
-        if span is None or not span.is_open or not is_number(size) or window.inner_rows != 1:
+        if span is None or not is_number(size) or window.inner_rows != 1:
+            continue
+        is_cut = t.is_filled and not is_number(span.extent)  # as long as the window
+        if not (span.is_open or is_cut):
             continue
         kept[n] = span.size_for(size)
         if span.is_whole and is_number(kept[n]) and kept[n] < size and not t.is_filled:

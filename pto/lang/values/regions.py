@@ -72,6 +72,12 @@ def _by_number(session: Session, dst: Tile, given: Given) -> Extents:
     return (cols if numbers.rows == 1 else rows), session.region(dst)[1]
 
 
+def _by_places(session: Session, dst: Tile, given: Given) -> Extents:
+    """An element for each index, if there are indices."""
+    places = _first(("indices",), given)
+    return _like(session, dst, given) if places is None else session.region(places)
+
+
 def _all(session: Session, dst: Tile, given: Given) -> Extents:
     return dst.shape
 
@@ -86,6 +92,7 @@ _FOLLOW: dict[RegionRule, Follow] = {
     RegionRule.SWAPPED: _from_source(lambda rows, cols, dst: (cols, rows)),
     RegionRule.WINDOW: _cut,
     RegionRule.INDEXED: _by_number,
+    RegionRule.GATHERED: _by_places,
     RegionRule.WHOLE: _all,
 }
 

@@ -110,10 +110,18 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         if len(sliced) < 2 or sliced == list(range(self.ndim))[-len(sliced) :]:
             return View(cast("Whole", self), spans)
         order = [n for n, span in enumerate(spans) if span.is_index] + sliced
-        return View(self.turned(order), [spans[n] for n in order])
+        return View(self.transpose(*order), [spans[n] for n in order])
 
-    def turned(self, order: Sequence[int]) -> Whole:
-        """The same elements with the dimensions in another order."""
+    def transpose(self, *axes: int) -> Whole:
+        """The same elements with the dimensions in another order, as in NumPy:
+        `x.transpose(0, 2, 1)`; the opposite order without axes."""
+        order = axes or tuple(range(self.ndim))[::-1]
+        if sorted(order) != list(range(self.ndim)):
+            raise mistake(
+                "PTO-S201",
+                f"axes {order} of an array with {self.ndim} dimensions",
+                help="name each axis once: x.transpose(0, 2, 1)",
+            )
         shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
         return view_of(self.pointer, self.dtype, shape, strides)
 
@@ -200,7 +208,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
     @property
     def T(self) -> Whole:
         """The same elements with the dimensions in the opposite order."""
-        return self.turned(range(self.ndim)[::-1])
+        return self.transpose()
 
     @property
     def by_columns(self) -> bool:
@@ -293,7 +301,7 @@ class View(Elsewhere):
         most = None if self.most is None else (self.most[1], self.most[0])
         indices = [n for n, span in enumerate(self.spans) if span.is_index]
         order = indices + self._sliced[::-1]
-        return View(self.array.turned(order), [self.spans[n] for n in order], most)
+        return View(self.array.transpose(*order), [self.spans[n] for n in order], most)
 
     def rows_known(self) -> int | None:
         """The number of rows of a tile that it fills, if Python knows it."""

@@ -1,0 +1,104 @@
+"""Columns and rows of a tile by their numbers: `pto.take`, a gather within the vector buffer."""
+
+from __future__ import annotations
+
+from pto import isa
+from pto.core.dtypes import F16, I32, DType
+from pto.lang.call.place import mistake
+from pto.lang.call.session import current
+from pto.lang.express.algebra import as_tile, binary
+from pto.lang.express.convert import convert
+from pto.lang.express.memory import arange
+from pto.lang.express.product import transpose, turned
+from pto.lang.express.shapes import is_column, like, set_region, upright
+from pto.lang.values.scalars import Extent, Scalar, arith
+from pto.lang.values.tiles import Tile, tile, tile_type
+
+
+def take(t: Tile, indices: Tile, axis: int = 1) -> Tile:
+    """The columns (axis 1) or rows (axis 0) of a tile with the numbers of a row of i32, as
+    `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions.
+
+    Axis 0 also has two `ttrans`. Elements of one byte become f16 and back on a2a3, elements of
+    eight bytes are pairs of i32.
+    """
+    t = as_tile("take", t)
+    if axis not in (0, 1, -1, -2):
+        raise mistake(
+            "PTO-U088",
+            f"pto.take: axis {axis!r} of a tile, which has rows, axis 0, and columns, axis 1",
+            help="pto.take(t, columns, axis=1) picks columns",
+        )
+    columns = as_tile("take", indices)
+    columns = transpose(columns) if is_column(columns) else columns
+    if columns.dtype is not I32 or columns.rows != 1:
+        raise mistake(
+            "PTO-T209",
+            f"pto.take: the indices are one row of i32, got {columns.rows}x{columns.cols} of"
+            f" {columns.dtype}",
+            help="pto.arange(n) is one; t.to(pto.i32) makes whole numbers of floats",
+        )
+    if axis in (0, -2):
+        return turned(take(turned(t), columns))
+    if t.dtype.itemsize == 1 and current().profile == "a2a3":
+        return convert(take(convert(t, F16), columns), t.dtype)
+    if t.window_of is not None:
+        window, t = t, like(t)
+        t[:] = window
+    count, (rows, width), known = columns.valid[1], t.valid, columns.asked[1]
+    places = _clipped(columns, arith("-", width, 1))
+    made = _taken_pairs(t, places) if t.dtype.itemsize == 8 else _taken(t, places, rows)
+    made.asked = t.asked[0], known
+    set_region(made, rows, count)
+    return made
+
+
+def _clipped(columns: Tile, last: Extent) -> Tile:
+    """The indices, limited to valid columns, and zeros beside them: a tgather reads all of them."""
+    whole = tile(1, columns.cols, I32, pad="zero")
+    if columns.is_filled:
+        set_region(columns, 1, columns.cols)
+        whole = columns
+    else:
+        isa.tfillpad(whole, columns)
+    places = tile(1, whole.cols, I32)
+    isa.tmaxs(places, whole, 0)
+    isa.tmins(places, places, last.to(I32) if isinstance(last, Scalar) else last)
+    return places
+
+
+def _taken(t: Tile, places: Tile, rows: Extent) -> Tile:
+    """One tgather; indices count the elements of the tile row by row."""
+    if t.rows > 1:
+        starts = upright(binary("*", arange(t.rows), t.cols))
+        every = tile(t.rows, places.cols, I32)
+        for each in (starts, every):
+            set_region(each, rows, each.cols)
+        isa.trowexpand(every, starts)
+        isa.tcolexpandadd(every, every, places)
+        places = every
+    made = tile(t.rows, places.cols, t.dtype)
+    work = tile(*places.shape, I32) if current().profile == "a2a3" else None
+    if work is not None:
+        set_region(work, *current().region(places))
+    isa.tgather(made, t, indices=places, tmp=work)
+    return made
+
+
+def _taken_pairs(t: Tile, places: Tile) -> Tile:
+    """Elements of eight bytes, as pairs of i32."""
+    rows, width = t.valid
+    pairs = arange(2 * places.cols)
+    halves = _taken(places, binary(">>", pairs, 1), 1)
+    isa.tmuls(halves, halves, 2)
+    isa.tadd(halves, halves, binary("&", pairs, 1))
+    whole = _seen(t, I32, 2 * t.cols, rows, arith("*", width, 2))
+    return _seen(_taken(whole, halves, rows), t.dtype, places.cols, rows, places.cols)
+
+
+def _seen(t: Tile, kind: DType, cols: int, rows: Extent, width: Extent) -> Tile:
+    """The bytes of a tile as elements of another type."""
+    session = current()
+    seen = session.adopt(isa.treshape(t, to=tile_type(t.rows, cols, kind)), (rows, width))
+    set_region(seen, rows, width)
+    return seen
