@@ -15,18 +15,18 @@ WIDTH = 4096  # elements of a block
 
 @pto.kernel
 def kernel(
-    var: pto.Global,
-    grad: pto.Global,
-    m: pto.Global,
-    v: pto.Global,
-    y: pto.Global,
-    beta1: pto.f32,
-    beta2: pto.f32,
-    unbias1: pto.f32,
-    unbias2: pto.f32,
-    rate: pto.f32,
-    decay: pto.f32,
-    epsilon: pto.f32,
+    var: pto.Global[Any],
+    grad: pto.Global[Any],
+    m: pto.Global[Any],
+    v: pto.Global[Any],
+    y: pto.Global[Any],
+    beta1: pto.Scalar[pto.f32],
+    beta2: pto.Scalar[pto.f32],
+    unbias1: pto.Scalar[pto.f32],
+    unbias2: pto.Scalar[pto.f32],
+    rate: pto.Scalar[pto.f32],
+    decay: pto.Scalar[pto.f32],
+    epsilon: pto.Scalar[pto.f32],
 ) -> None:
     i = pto.block_idx() * WIDTH
     w, g, first, second = (pto.load(x[i:], WIDTH).to(pto.f32) for x in (var, grad, m, v))
@@ -51,10 +51,12 @@ def run(
     maximize: bool = False,
 ) -> Any:
     y = np.empty_like(var)
-    arrays = [each.reshape(-1) for each in (var, grad, m, v, y)]
-    unbias = 1 / (1 - beta1**step), 1 / (1 - beta2**step)
+    unbias1, unbias2 = 1 / (1 - beta1**step), 1 / (1 - beta2**step)
+    a, b, c, d, out = (each.reshape(-1) for each in (var, grad, m, v, y))
     rate = -lr if maximize else lr
-    kernel[pto.cdiv(y.size, WIDTH)](*arrays, beta1, beta2, *unbias, rate, weight_decay, epsilon)
+    kernel[pto.cdiv(y.size, WIDTH)](
+        a, b, c, d, out, beta1, beta2, unbias1, unbias2, rate, weight_decay, epsilon
+    )
     return y
 
 

@@ -15,7 +15,9 @@ MOST = 8192  # elements of a tile
 
 
 @pto.kernel
-def kernel(x: pto.Global, y: pto.Global[pto.i8], scales: pto.Global[pto.f32], rows: int) -> None:
+def kernel(
+    x: pto.Global[Any], y: pto.Global[pto.i8], scales: pto.Global[pto.f32], rows: int
+) -> None:
     i, n = pto.block_idx() * rows, x.shape[1]
     t = pto.load(x[i:, :], rows, n).to(pto.f32)
     scale = pto.max(abs(t).max(axis=1), 1e-12) / 127.0

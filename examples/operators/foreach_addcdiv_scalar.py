@@ -14,7 +14,13 @@ WIDTH = 4096  # elements of a block
 
 
 @pto.kernel
-def kernel(x1: pto.Global, x2: pto.Global, x3: pto.Global, y: pto.Global, scalar: pto.f32) -> None:
+def kernel(
+    x1: pto.Global[Any],
+    x2: pto.Global[Any],
+    x3: pto.Global[Any],
+    y: pto.Global[Any],
+    scalar: pto.Scalar[pto.f32],
+) -> None:
     i = pto.block_idx() * WIDTH
     a, b, c = (pto.load(x[i:], WIDTH).to(pto.f32) for x in (x1, x2, x3))
     pto.store(y[i:], (a + b / c * scalar).to(y.dtype, saturate=False))
@@ -24,7 +30,8 @@ def kernel(x1: pto.Global, x2: pto.Global, x3: pto.Global, y: pto.Global, scalar
 def run(x1: list[Any], x2: list[Any], x3: list[Any], scalar: float) -> Any:
     results = [np.empty_like(x) for x in x1]
     for arrays in zip(x1, x2, x3, results, strict=True):
-        kernel[pto.cdiv(arrays[0].size, WIDTH)](*(x.reshape(-1) for x in arrays), scalar)
+        a, b, c, y = (each.reshape(-1) for each in arrays)
+        kernel[pto.cdiv(y.size, WIDTH)](a, b, c, y, scalar)
     return results
 
 

@@ -29,7 +29,7 @@ def folded(t: pto.Tile, p: float) -> pto.Tile:
 
 
 @pto.kernel
-def partial(x: pto.Global, parts: pto.Global[pto.f32], p: float) -> None:
+def partial(x: pto.Global[Any], parts: pto.Global[pto.f32], p: float) -> None:
     b, step = pto.block_idx(), parts.shape[0] * WIDTH
     total = pto.zeros(1, 1, pto.f32)
     for i in pto.range(b * WIDTH, x.shape[0], step):
@@ -39,7 +39,7 @@ def partial(x: pto.Global, parts: pto.Global[pto.f32], p: float) -> None:
 
 
 @pto.kernel
-def final(parts: pto.Global[pto.f32], y: pto.Global, p: float) -> None:
+def final(parts: pto.Global[pto.f32], y: pto.Global[Any], p: float) -> None:
     total = folded(pto.load(parts, BLOCKS), p)
     if p == 2:
         total = pto.sqrt(total)

@@ -15,7 +15,7 @@ WIDTH = 4096  # elements of a block
 
 
 @pto.kernel
-def kernel(x: pto.Global, y: pto.Global, approximate: str) -> None:
+def kernel(x: pto.Global[Any], y: pto.Global[Any], approximate: str) -> None:
     i = pto.block_idx() * WIDTH
     t = pto.gelu(pto.load(x[i:], WIDTH).to(pto.f32), approximate)
     pto.store(y[i:], t.to(y.dtype, saturate=False))

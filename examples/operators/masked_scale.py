@@ -14,7 +14,9 @@ WIDTH = 8192  # elements of a block
 
 
 @pto.kernel
-def kernel(x: pto.Global, mask: pto.Global, y: pto.Global, scale: pto.f32) -> None:
+def kernel(
+    x: pto.Global[Any], mask: pto.Global[Any], y: pto.Global[Any], scale: pto.Scalar[pto.f32]
+) -> None:
     i = pto.block_idx() * WIDTH
     t = pto.load(x[i:], WIDTH).to(pto.f32) * pto.load(mask[i:], WIDTH).to(pto.f32)
     pto.store(y[i:], (t * scale).to(y.dtype, saturate=False))

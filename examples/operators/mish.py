@@ -15,7 +15,7 @@ WIDTH = 8192  # elements of a block
 
 
 @pto.kernel
-def kernel(x: pto.Global, y: pto.Global) -> None:
+def kernel(x: pto.Global[Any], y: pto.Global[Any]) -> None:
     i = pto.block_idx() * WIDTH
     t = pto.load(x[i:], WIDTH).to(pto.f32)
     e = pto.exp(pto.min(t, 20.0))

@@ -16,7 +16,13 @@ MOST = 8192  # elements of a tile
 
 
 @pto.kernel
-def kernel(x: pto.Global, gamma: pto.Global, y: pto.Global, epsilon: pto.f32, rows: int) -> None:
+def kernel(
+    x: pto.Global[Any],
+    gamma: pto.Global[Any],
+    y: pto.Global[Any],
+    epsilon: pto.Scalar[pto.f32],
+    rows: int,
+) -> None:
     i, n = pto.block_idx() * rows, x.shape[1]
     t = pto.load(x[i:, :], rows, n).to(pto.f32)
     root = pto.sqrt((t * t).mean(axis=1) + epsilon)

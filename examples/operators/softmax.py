@@ -18,14 +18,14 @@ LEAST = -3.0e38
 
 
 @pto.kernel
-def along_rows(x: pto.Global, y: pto.Global, rows: int) -> None:
+def along_rows(x: pto.Global[Any], y: pto.Global[Any], rows: int) -> None:
     i = pto.block_idx() * rows
     t = pto.softmax(pto.load(x[i:, :], rows, x.shape[1]).to(pto.f32))
     pto.store(y[i:, :], t.to(y.dtype, saturate=False))
 
 
 @pto.kernel
-def along_columns(x: pto.Global, y: pto.Global, rows: int, cols: int) -> None:
+def along_columns(x: pto.Global[Any], y: pto.Global[Any], rows: int, cols: int) -> None:
     b, j = pto.block_idx(1), pto.block_idx(0) * cols
     greatest, total = pto.full(1, cols, LEAST, pto.f32), pto.zeros(1, cols, pto.f32)
     for i in pto.range(0, x.shape[1], rows):

@@ -16,7 +16,7 @@ MOST = 6144  # elements of a tile
 
 
 @pto.kernel
-def kernel(x: pto.Global, y: pto.Global, rows: int, cols: int) -> None:
+def kernel(x: pto.Global[Any], y: pto.Global[Any], rows: int, cols: int) -> None:
     i, j = pto.block_idx(0) * rows, pto.block_idx(1) * cols
     a, b = (pto.load(x[i:, n, j:], rows, cols).to(pto.f32) for n in (0, 1))
     pto.store(y[i:, j:], (pto.silu(a) * b).to(y.dtype, saturate=False))

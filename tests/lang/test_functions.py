@@ -522,6 +522,38 @@ def test_exact_steps_replace_a_conversion_that_the_profile_lacks(
     assert np.array_equal(y.astype(np.float64), x.astype(other.numpy).astype(np.float64))
 
 
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+@pytest.mark.parametrize("kind", ["i16", "i32"])
+def test_the_absolute_value_of_integers(kind: str, engine: str, profile: str):
+    @pto.kernel(profile=profile)
+    def k(x: pto.Global, y: pto.Global) -> None:
+        pto.store(y, abs(pto.load(x, 16, 32)))
+
+    x = np.arange(-256, 256).astype(getattr(pto, kind).numpy).reshape(16, 32)
+    y = np.zeros_like(x)
+    k(x, y, engine=engine)
+    assert np.array_equal(y, np.abs(x))
+
+
+@pytest.mark.parametrize("engine", ["jit", "reference"])
+@pytest.mark.parametrize("shape", [(16, 1), (1, 32)])
+def test_a_row_or_column_is_spread_where_no_instruction_takes_its_type(
+    shape: tuple[int, int], engine: str
+):
+    """tcolexpandmax has no i64, which tmax and tcolexpand have."""
+
+    @pto.kernel(profile="a5")
+    def k(x: pto.Global[pto.i64], z: pto.Global[pto.i64], y: pto.Global[pto.i64]) -> None:
+        pto.store(y, pto.max(pto.load(x, 16, 32), pto.load(z, *shape)))
+
+    x = (np.arange(512, dtype=np.int64) * 10**12 - 10**14).reshape(16, 32)
+    z = np.linspace(-(10**14), 10**15, max(shape)).astype(np.int64).reshape(shape)
+    y = np.zeros_like(x)
+    k(x, z, y, engine=engine)
+    assert np.array_equal(y, np.maximum(x, z))
+
+
 @pytest.mark.parametrize("rows", [1, 5, 16, 21, 32])
 def test_tiles_cut_at_the_end_of_an_array_are_put_together_and_reshaped(rows: int):
     def k(x: F32, y: F32, z: F32) -> None:

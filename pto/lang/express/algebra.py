@@ -37,8 +37,10 @@ _ALIKE = COMMUTES | {"max", "min"}
 
 
 def unary(word: str, t: object) -> Tile:
-    """One instruction on one tile."""
+    """One instruction on one tile. |t| of integers that tabs does not take is max(t, -t)."""
     t = as_tile(word, t)
+    if word == "abs" and t.dtype.is_integer and not _has(word, t):
+        return binary("max", t, binary("*", t, -1))
     row = _served(word, t)
     dst = like(t)
     _fill(row, dst, t)
@@ -67,7 +69,8 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     if spread and wide is b and sign in _ALIKE:
         a, b = b, a
     row = _find(sign, a, b, spread=spread)
-    if spread and (row is None or (spread == "column" and wide is b)):
+    lacks = row is not None and not _takes(row, a.dtype)
+    if spread and (row is None or lacks or (spread == "column" and wide is b)):
         a, b = (each if each is wide else spread_like(each, wide) for each in (a, b))
         spread = None
     row = _served(sign, a, b, spread=spread)
@@ -358,9 +361,9 @@ def _served(
             f"tiles have no `{shown(sign)}`: no instruction does that",
             help=_missing_help(sign),
         )
-    profile = current().profile
-    types = row.types.get(profile)
-    if types is not None and a.dtype.name not in types:
+    if not _takes(row, a.dtype):
+        profile = current().profile
+        types = row.types[profile]
         raise mistake(
             "PTO-U085",
             f"`{shown(sign)}` of {a.dtype}: {row.mnemonic} takes {' '.join(sorted(types))} on"
@@ -368,6 +371,18 @@ def _served(
             help=type_help(a.dtype, types),
         )
     return row
+
+
+def _takes(row: Instr, kind: DType) -> bool:
+    """True if the profile has the instruction for an element type."""
+    types = row.types.get(current().profile)
+    return types is None or kind.name in types
+
+
+def _has(word: str, t: Tile) -> bool:
+    """True if the profile has the instruction of a word for tiles like t."""
+    row = _find(word, t)
+    return row is not None and _takes(row, t.dtype)
 
 
 def type_help(own: DType, types: Collection[str]) -> str | None:

@@ -63,7 +63,7 @@ def leaky_relu(t: Tile, slope: object) -> Tile:
 
 
 def absolute(t: Tile) -> Tile:
-    """|t|, as `abs(t)`: `tabs`."""
+    """|t|, as `abs(t)`: `tabs`, or `tmuls` and `tmax` of integers that it does not take."""
     return unary("abs", t)
 
 
