@@ -28,6 +28,7 @@ LAYERS = {
     "lang": 10,
     "gym": 10,
     "cxx": 10,
+    "suite": 10,
     "view": 11,
     "graphs": 11,
     "judging": 11,

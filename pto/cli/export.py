@@ -15,7 +15,7 @@ EXAMPLES = """\
   pto export k.py:scale --profile a5 --blocks 4,2 --arg x=rand:64x128 --arg s=0.5 \\
       --arg y=zeros:64x128 --out scale       a number, and a grid of 4 x 2 blocks
   pto export gemm.pto --device 950pr --arg a=rand --arg b=rand --arg c=zeros --out gemm
-  pto cxx st softmax             run the folder here; its results are those of the kernel
+  pto suite cxx softmax             run the folder here; its results are those of the kernel
 """
 
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pto.cli import console, findings, options, place
+from pto.cli import findings, options, suite
 from pto.cli.command_line import CommandLine
-from pto.cli.progress import progress
 from pto.core.errors import fail
 from pto.core.output import write_whole
-from pto.core.render import Piece
-from pto.graphs import extract, shadow, suite, swimlane
+from pto.graphs import extract, shadow, swimlane
 from pto.graphs.diff import compare
 from pto.graphs.program import PythonGraph
+from pto.graphs.suite import Graph, Outcome, opened
 
 EXAMPLES = """\
-  pto graph run tests/st/a2a3/paged_attention     scene tests, compared with their goldens
-  pto graph run tests/st -k "paged and small" -j 2
-  pto graph run tests/st --on ray                 on all processors of a cluster
   pto graph run model.py                          every pto.graph() of a Python file
-  pto graph run tests/st --at-most batch=4 --at-most context_len=1024   cases of boards, smaller
+  pto graph run tests/st/a2a3/paged_attention     scene tests too, as `pto suite scenes` does
   pto graph run tests/st/vector_example --orders 20   every order that the edges allow: same bytes
   pto graph check tests/st/vector_example         races between tasks, undefined reads
   pto graph check examples/qwen3_14b_decode --dry the orchestration alone, at its real size
@@ -44,7 +37,7 @@ and run with your rights, in child processes with limits of time and memory. Run
 def add_arguments(parser: CommandLine) -> None:
     verbs = parser.add_subparsers(dest="what", required=True, metavar="run|check|time|diff")
     run = verbs.add_parser("run", help="run scenes and compare with their goldens")
-    run.add_argument("--orders", metavar="N", type=int, default=0, help=_ORDERS)
+    run.add_argument("--orders", metavar="N", type=int, default=0, help=options.ORDERS)
     run.add_argument("--sanitize", action="store_true", help="also report races between tasks")
     check = verbs.add_parser("check", help="report races between tasks and undefined reads")
     check.add_argument("--dry", action="store_true", help=_DRY)
@@ -66,75 +59,40 @@ def add_arguments(parser: CommandLine) -> None:
     for each in (run, check, time, diff):
         each.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
         options.add_selection(each, "scenes")
-        each.add_argument("--profile", choices=("a2a3", "a5"), help=_PROFILE)
         options.add_timeout(each, "a run of a graph", 300.0)
-        each.add_argument("--at-most", metavar="NAME=N", action="append", default=[], help=_MOST)
+        options.add_scene(each)
         findings.add_format(each)
     for each in (run, check):
-        each.add_argument("-j", metavar="N", type=int, default=1, help="run N scenes at a time")
+        options.add_jobs(each)
         options.add_on(each)
 
 
-_ORDERS = "run again in N random orders that the edges allow, and compare every byte"
-_MOST = "limit a parameter of the cases to N; the name of a case then shows the limit"
 _DRY = "run only the orchestration, without kernels and values; for real sizes of a model"
 _EDGES = "also run every task, and list edges that no data needs, with their cost"
 _RECORD = "write the results of every task to a folder, for a later --recorded"
 _GOLDEN = "compare with f64: functions of this Python file, one for each kernel by its name"
 _EXTRACT = "write the first task with different results as a folder that runs alone"
-_PROFILE = "use this profile; default: the one of the test"
 
 
 def run(args: argparse.Namespace) -> int:
-    chosen = _selection(args)
-    found = list(chosen.find())
+    if args.what == "run":
+        suite.require_possible(args)
+        plan = suite.plan_scenes(args, is_watched=args.sanitize, orders=args.orders)
+        return suite.run_plan(plan, args)
+    if args.what == "check":
+        suite.require_possible(args)
+        plan = suite.plan_scenes(args, is_watched=True, is_dry=args.dry)
+        return suite.run_plan(plan, args)
+    found = list(options.chosen_scenes(args).find())
     if not found:
-        which = f" that matches -k {args.k!r}" if args.k else ""
-        raise fail("PTO-U320", f"{args.path[0]} has no scene test or graph{which}")
-    if args.what in ("time", "diff"):
-        return (_time if args.what == "time" else _diff)(args, _only(found))
-    if args.j < 1:
-        raise fail("PTO-U061", f"-j {args.j}: at least one process is needed")
-    if getattr(args, "orders", 0) < 0:
-        raise fail("PTO-U061", f"--orders {args.orders}: the number must not be negative")
-    watched = args.what == "check" or args.sanitize
-    is_dry = getattr(args, "dry", False)
-    how = suite.RunOptions(watched, getattr(args, "orders", 0), args.timeout, is_dry)
-    began = time.perf_counter()
-    with progress(len(found)) as seen:
-
-        def told(outcome: suite.SceneResult) -> None:
-            seen(outcome.status in suite.GOOD)
-            if args.format == "lines":
-                findings.line(outcome.data())
-
-        outcomes = suite.run_all(found, chosen, how, args.j, told)
-    if args.format == "json":
-        findings.data(args, scenes=[o.data() for o in outcomes])
-    elif args.format == "text":
-        _show(outcomes, time.perf_counter() - began)
-    return 0 if all(o.status in suite.GOOD for o in outcomes) else 1
+        raise fail("PTO-U320", f"{args.path[0]} has no scene test or graph that matches")
+    return (_time if args.what == "time" else _diff)(args, _only(found))
 
 
-def _selection(args: argparse.Namespace) -> suite.CaseSelection:
-    missing = next((p for p in args.path if not p.exists()), None)
-    if missing is not None:
-        raise fail("PTO-U248", f"there is no file or folder {missing}")
-    paths = tuple(path.resolve() for path in args.path)
-    return suite.CaseSelection(paths, args.profile, args.k, tuple(map(_limit, args.at_most)))
-
-
-def _limit(text: str) -> tuple[str, int]:
-    name, _, number = text.partition("=")
-    if not name or not number.isdecimal():
-        raise fail("PTO-U061", f"--at-most {text}: give a name and a number, such as batch=4")
-    return name, int(number)
-
-
-def _only(found: Sequence[suite.Case | suite.SceneResult]) -> suite.Case:
+def _only(found: Sequence[Graph | Outcome]) -> Graph:
     """The only scene, for commands that accept one."""
     first = found[0]
-    if isinstance(first, suite.SceneResult):
+    if isinstance(first, Outcome):
         raise fail("PTO-U322", first.why)
     if len(found) > 1:
         names = ", ".join(each.name for each in found[:3])
@@ -142,7 +100,7 @@ def _only(found: Sequence[suite.Case | suite.SceneResult]) -> suite.Case:
     return first
 
 
-def _diff(args: argparse.Namespace, case: suite.Case) -> int:
+def _diff(args: argparse.Namespace, case: Graph) -> int:
     is_python = isinstance(case, PythonGraph)
     if args.extract is not None and (args.record or args.golden or is_python):
         raise fail("PTO-U061", "--extract needs two runs of kernels in C++")
@@ -178,19 +136,19 @@ def _diff(args: argparse.Namespace, case: suite.Case) -> int:
 
 
 def _record(
-    case: suite.Case,
+    case: Graph,
     folder: Path,
     seconds: float,
     kept: int | None = None,
     inputs: bool = False,
 ) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    with suite.opened(case, seconds) as ready:
+    with opened(case, seconds) as ready:
         return ready.record(str(folder), kept, inputs).tasks
 
 
-def _time(args: argparse.Namespace, case: suite.Case) -> int:
-    with suite.opened(case, args.timeout, "all" if args.edges else "some", args.edges) as ready:
+def _time(args: argparse.Namespace, case: Graph) -> int:
+    with opened(case, args.timeout, "all" if args.edges else "some", args.edges) as ready:
         times = ready.time(args.device, args.edges)
     if args.trace is not None:
         write_whole(args.trace, json.dumps(swimlane.chrome(times)))
@@ -201,28 +159,3 @@ def _time(args: argparse.Namespace, case: suite.Case) -> int:
     else:
         findings.data(args, scene=case.name, **times)
     return 0
-
-
-def _show(outcomes: Sequence[suite.SceneResult], seconds: float) -> None:
-    width = max(len(o.name) for o in outcomes)
-    for o in outcomes:
-        style = "dim" if o.status == "skipped" else "value" if o.status in suite.GOOD else "error"
-        facts = f"{o.tasks:6,} tasks {o.edges:6,} edges {o.seconds:7.1f} s" if o.tasks else ""
-        why = f"  {o.why.splitlines()[0][:90]}" if o.why else ""
-        row: list[Piece] = [
-            (style, f"{o.status:8}"),
-            ("", f" {o.name:<{width}} {o.profile:5}{facts}"),
-        ]
-        console.write([*row, ("dim", f"{why}\n")])
-    told: set[str] = set()
-    for o in outcomes:
-        fresh = [d for d in o.findings if str(d) not in told]
-        told |= {str(d) for d in fresh}
-        if fresh:
-            print(f"\n{o.name}")
-            console.show(fresh, stream=sys.stdout)
-    counts = Counter(o.status for o in outcomes)
-    parts = [f"{counts[s]} {s}" for s in suite.STATUSES if counts[s]]
-    tasks = sum(o.tasks for o in outcomes)
-    console.write([("title", f"{', '.join(parts)}; {tasks:,} tasks, {seconds:.0f} s\n")])
-    console.write(place.by_node([(o.node, o.seconds) for o in outcomes]))

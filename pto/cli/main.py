@@ -41,10 +41,9 @@ VERBS = {
     "export": "write a launch as a folder for hardware: kernel, host program, data, build file",
     "lsp": "serve findings, documentation and completion to an editor (language server)",
     "mcp": "serve check, run, sanitize, time, isa, explain and layout to coding agents",
-    "cxx": "write the C++ header, or run system tests of C++ projects",
-    "gym": "run a checkout of PTO-Gym with its own generators and checks",
     "graph": "run, check, time and compare graphs of tasks (whole models)",
-    "models": "run the kernels of whole models on both engines and compare with golden data",
+    "suite": "run test suites of other projects: PTO-Gym, models, C++ system tests, scenes",
+    "header": "write the header that kernels in C++ include",
     "layout": "show the memory position of each element of a tile, as text or a picture",
     "cache": "show or clear the disk cache of compiled code, tuning results and C++ builds",
     "completion": "print a script that completes commands and options in bash, zsh or fish",
@@ -202,7 +201,18 @@ def verb_parser(name: str, verb: Verb) -> CommandLine:
     return parser
 
 
+_MOVED = {
+    "gym": "pto suite gym",
+    "models": "pto suite models",
+    "cxx": "pto suite cxx` and `pto header",
+    "st": "pto suite cxx",
+    "scenes": "pto suite scenes",
+}
+
+
 def _advice(word: str) -> str:
+    if word in _MOVED:
+        return f"write `{_MOVED[word]}`"
     return nearest(word, VERBS) or "`pto --help` lists the commands"
 
 

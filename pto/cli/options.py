@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pto.cli.command_line import CPP, PYTHON, CommandLine
 from pto.core.errors import fail
+
+if TYPE_CHECKING:
+    from pto.graphs.suite import CaseSelection
 
 FILE = "a .pto program, or a kernel of a Python file: k.py:softmax (the file is executed)"
 FILES = ".pto files, folders of them, or a kernel of a Python file: k.py:softmax (executed)"
@@ -18,6 +22,9 @@ HTML = "write the timeline as an HTML page"
 _ON = "run on a cluster: ray, or ray://HOST:10001; default: PTO_ON, else this machine"
 VALUES = "set an argument: data.npy, rand[:1024xf32], zeros, ones, range, full(1.5), or a number"
 _SEED = "set the seed of `rand`; default: 0"
+ORDERS = "run again in N random orders that the edges allow, and compare every byte"
+_MOST = "limit a parameter of the cases to N; the name of a case then shows the limit"
+_SCENE_PROFILE = "use this profile; default: the one of the test"
 _PYTHON_ARG = "give a Python kernel an array (x=zeros:100x128), a number or a constant"
 
 
@@ -124,3 +131,27 @@ def add_timeline(parser: CommandLine) -> tuple[argparse.Action, argparse.Action]
 
 def add_on(parser: CommandLine) -> None:
     parser.add_argument("--on", metavar="WHERE", default="", help=_ON)
+
+
+def add_scene(parser: CommandLine) -> None:
+    """`--profile` and `--at-most` of commands that run scenes and graphs."""
+    parser.add_argument("--profile", choices=("a2a3", "a5"), help=_SCENE_PROFILE)
+    parser.add_argument("--at-most", metavar="NAME=N", action="append", default=[], help=_MOST)
+
+
+def chosen_scenes(args: argparse.Namespace) -> CaseSelection:
+    """The scenes and graphs that the command line selects."""
+    from pto.graphs.suite import CaseSelection  # only here: most commands have no graphs
+
+    missing = next((p for p in args.path if not p.exists()), None)
+    if missing is not None:
+        raise fail("PTO-U248", f"there is no file or folder {missing}")
+    paths = tuple(path.resolve() for path in args.path)
+    return CaseSelection(paths, args.profile, args.k, tuple(map(_limit, args.at_most)))
+
+
+def _limit(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not name or not number.isdecimal():
+        raise fail("PTO-U061", f"--at-most {text}: give a name and a number, such as batch=4")
+    return name, int(number)

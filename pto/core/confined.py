@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,10 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-try:
-    import resource
-except ModuleNotFoundError:  # Windows has time limits only
-    resource = None
+from pto.core import process
 
 _OUTPUT = 16 << 20  # bytes that a command may write
 _SHOWN = 4000  # characters of standard error that are passed on
@@ -51,43 +47,24 @@ def run(
 
 
 def _ended(words: Sequence[str], home: Path, limits: ProcessLimits, out: Any, err: Any) -> int:
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", *words],
-        cwd=home,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=err,
-        start_new_session=True,
-        preexec_fn=None if resource is None else lambda: _limit(limits),
-    )
     try:
-        return process.wait(limits.seconds)
+        return process.run(
+            [sys.executable, "-P", "-m", *words],
+            limits.seconds,
+            cwd=home,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            preexec_fn=None if sys.platform == "win32" else lambda: _limit(limits),
+        ).returncode
     except subprocess.TimeoutExpired:
         return TIMED_OUT
-    finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and those it has started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (AttributeError, ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()
 
 
 def _limit(limits: ProcessLimits) -> None:
-    assert resource is not None
-    seconds = int(limits.seconds) + 1
-    for what, most in (
-        (resource.RLIMIT_AS, limits.megabytes << 20),
-        (resource.RLIMIT_CPU, 4 * seconds),
-        (resource.RLIMIT_FSIZE, 64 << 20),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(what, (most, most))
+    seconds = 4 * (int(limits.seconds) + 1)
+    process.limit(AS=limits.megabytes << 20, CPU=seconds, FSIZE=64 << 20, CORE=0)
 
 
 def _environment() -> dict[str, str]:

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pto.core import process
 from pto.core.errors import Diagnostic, Loc, Note, PtoError, fail
-from pto.cxx import running
+from pto.core.process import Peer
 
 MEMORY = 16 << 30  # bytes of address space of a child
 SECONDS = 600.0  # default time limit of one request
@@ -81,26 +78,17 @@ class Child:
     def __init__(self, builds: Mapping[str, Path], profile: str) -> None:
         self.builds = dict(builds)
         self._profile = profile
-        self._process: subprocess.Popen[bytes] | None = None
+        self._peer: Peer | None = None
 
-    def _start(self, seconds: float = SECONDS) -> subprocess.Popen[bytes]:
+    def _start(self, seconds: float = SECONDS) -> Peer:
         """Start the process and load the program, whose static initialisers run then."""
-        self._pipe, theirs = Pipe()
         self._errors = os.memfd_create("pto-errors")
         os.lseek(self._errors, _NOTE, os.SEEK_SET)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", self.MODULE, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._errors,
-            env=environment,
-            start_new_session=True,
+        self._peer = Peer(
+            self.MODULE, env=process.python_path(), stdout=subprocess.DEVNULL, stderr=self._errors
         )
-        theirs.close()
         self.ask("load", seconds, **self._loaded())
-        return self._process
+        return self._peer
 
     def _loaded(self) -> Mapping[str, Any]:
         """The arguments of the first request."""
@@ -108,33 +96,31 @@ class Child:
 
     def ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
         """Call a method of the server in the child; raises the child's findings, or Crash."""
-        process = self._process or self._start(seconds)
+        peer = self._peer or self._start(seconds)
         late = False
-        with running.tracked(process):
-            try:
-                self._pipe.send((what, given))
-                if late := not self._pipe.poll(seconds):
-                    process.send_signal(signal.SIGALRM)  # it reports its location
-                    if not self._pipe.poll(_GRACE):
-                        raise EOFError
-                answer = self._pipe.recv()
-            except KeyboardInterrupt:
-                self.end()
-                raise
-            except (EOFError, OSError):
-                raise self._ended(process, seconds if late else None) from None
+        try:
+            peer.pipe.send((what, given))
+            if late := not peer.pipe.poll(seconds):
+                peer.process.send_signal(signal.SIGALRM)  # it reports its location
+                if not peer.pipe.poll(_GRACE):
+                    raise EOFError
+            answer = peer.pipe.recv()
+        except KeyboardInterrupt:
+            self.end()
+            raise
+        except (EOFError, OSError):
+            raise self._ended(peer, seconds if late else None) from None
         if isinstance(answer, PtoError):
             raise answer
         return answer
 
-    def _ended(self, process: subprocess.Popen[bytes], seconds: float | None) -> Crash:
+    def _ended(self, peer: Peer, seconds: float | None) -> Crash:
         """The reason for the end of the child, with its source line; `seconds` is the limit of a
         child that ran longer."""
         if seconds is None:  # it ends by itself: its status is not to become that of `kill`
             with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
-        process.kill()
-        code = process.wait()
+                peer.process.wait(_GRACE)
+        code = process.end(peer.process)
         os.lseek(self._errors, 0, os.SEEK_SET)
         note = os.read(self._errors, _NOTE).rstrip(b"\0").decode(errors="replace")
         text = os.read(self._errors, 1 << 20).decode(errors="replace")
@@ -170,15 +156,14 @@ class Child:
         return next((loc for loc in found if loc.line), None)
 
     def _close(self) -> None:
-        self._pipe.close()
-        os.close(self._errors)
-        self._process = None
+        if self._peer is not None:
+            self._peer.end()
+            os.close(self._errors)
+            self._peer = None
 
     def end(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._close()
+        """End the process; the next request starts another."""
+        self._close()
 
 
 def _late(seconds: float) -> str:
@@ -188,11 +173,6 @@ def _late(seconds: float) -> str:
 # ---- the child's side
 
 
-def _least(*limits: int) -> int:
-    """The strictest of some limits of this process."""
-    return min((n for n in limits if n != resource.RLIM_INFINITY), default=resource.RLIM_INFINITY)
-
-
 def tell(note: str) -> None:
     """Tell the parent what runs now, in case that this process ends."""
     os.pwrite(2, note.encode()[:_NOTE].ljust(_NOTE, b"\0"), 0)
@@ -200,10 +180,8 @@ def tell(note: str) -> None:
 
 def serve(server: object) -> None:
     """Answer the requests of the parent; its pipe is the argument of this process."""
-    pipe: Connection[Any, Any] = Connection(int(sys.argv[1]))
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_least(MEMORY, most), most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pipe = process.parent_pipe()
+    process.limit(AS=MEMORY, CORE=0)
     with suppress(EOFError):
         while True:
             what, given = pipe.recv()

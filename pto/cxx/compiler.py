@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from pto.core import process
 from pto.core.disk_cache import make_folder
 from pto.core.errors import PtoError, fail
-from pto.cxx import header, kept, provided, running
+from pto.cxx import header, kept, provided
 from pto.cxx.complaints import refusal
 from pto.cxx.source import forward, prepared, read_included, redefines
 
@@ -168,7 +169,7 @@ def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a compiler, whose temporary files go with it also where it is cut off."""
     try:
         with tempfile.TemporaryDirectory(prefix="pto-cxx-", ignore_cleanup_errors=True) as scratch:
-            return running.run(command, _SECONDS, env={**os.environ, "TMPDIR": scratch})
+            return process.run(command, _SECONDS, env={**os.environ, "TMPDIR": scratch})
     except subprocess.TimeoutExpired:
         raise fail("PTO-U243", f"{command[0]} did not end within {_SECONDS} s") from None
 

@@ -12,34 +12,31 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from pto.core import process
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.core.render import plain
 from pto.core.selection import select
-from pto.cxx import compiler, provided, running
+from pto.cxx import compiler, provided
 from pto.cxx.child import RANKS, Child, Crash
-from pto.run.launch.engine import cluster_target
+from pto.suite.case import Case, Suite, Workspace
+from pto.suite.result import Result, Status
 
-STATUSES = {
-    "exact": "passes, every output equal to its golden file, bit for bit",
-    "near": "passes by its own judge, which allows a difference",
-    "judged": "passes by its own judge; it has no files to compare",
-    "wrong": "its own judge says no",
-    "refused": "the machine reports a finding",
-    "crashed": "native code crashed or did not end",
-    "unbuilt": "does not compile against our header",
-    "no data": "it reads a file that its generator does not make",
-    "skipped": "the test skips itself",
+# The outcomes of a test. An output is compared with a golden file bit by bit.
+STATUS: dict[str, Status] = {
+    "exact": "passed",  # every output is equal to its golden file
+    "near": "passed",  # by its own judge, which allows a difference
+    "judged": "passed",  # by its own judge; it has no files to compare
+    "wrong": "failed",  # its own judge says no
+    "refused": "failed",  # the machine reports a finding
+    "crashed": "failed",  # native code crashed or did not end
+    "unbuilt": "failed",  # does not compile against our header
+    "no data": "not run",  # it reads a file that its generator does not make
+    "skipped": "skipped",  # by the test itself
 }
-PASSED = ("exact", "near", "judged")
 # Runs a generator without our source tree on its path: our `tests` would hide its project's.
 _GENERATOR = """
 import os, runpy, sys
@@ -93,21 +90,6 @@ class TestFolder:
         return [f"{suite}.{name}" for suite, name in _TEST.findall(text)] or ["main"]
 
 
-@dataclass(slots=True)
-class CaseResult:
-    """The result of one case."""
-
-    folder: str
-    name: str
-    status: str
-    seconds: float = 0.0
-    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    node: str = ""  # of a cluster
-
-    def data(self) -> dict[str, Any]:
-        return {**asdict(self), "findings": [plain(d) for d in self.findings]}
-
-
 def find(paths: Sequence[Path], how: TestOptions | None = None) -> list[TestFolder]:
     """Every folder with a main.cpp below these."""
     found: list[TestFolder] = []
@@ -150,88 +132,72 @@ def _own_sides(text: str) -> tuple[tuple[str, str], ...]:
     return tuple((source, side) for source, side in found if source)
 
 
-def run(
-    folders: Sequence[TestFolder],
-    expression: str,
-    jobs: int,
-    seconds: float,
-    report: Callable[[CaseResult], bool | None],
-) -> list[CaseResult]:
-    """Run the matching cases, `jobs` folders at a time; `report` is called with each result and
-    stops everything by returning True."""
-    shared = (expression, seconds)
-    if cluster_target() is not None:  # its machines have the folders under the same paths
-        from pto.cluster import tasks
-
-        answers = tasks.cases("pto.cxx.st:work_for", folders, shared, _lost, streams=True)
-        if answers is not None:
-            found: list[tuple[int, CaseResult]] = []
-            with closing(answers):
-                for each in answers:
-                    found.append(each)
-                    if report(each[1]):
-                        break
-            return [case for _, case in sorted(found, key=lambda each: each[0])]
-    stop = threading.Event()
-
-    def work(folder: TestFolder) -> list[CaseResult]:
-        out: list[CaseResult] = []
-        for case in () if stop.is_set() else work_for(shared, folder):
-            out.append(case)
-            if report(case):
-                stop.set()
-            if stop.is_set():
-                break
-        return out
-
-    return [case for cases in running.each(work, folders, jobs) for case in cases]
+def suite(
+    folders: Sequence[TestFolder], expression: str, seconds: float, keep: Path | None = None
+) -> Suite:
+    """The folders as cases; each gives the results of its tests that match."""
+    cases = [Case(str(f.path), f.name, f, results=len(f.cases)) for f in folders]
+    return Suite("pto.cxx.st:run_folder", cases, (expression, seconds), seconds, keep)
 
 
-def _lost(folder: TestFolder, why: str) -> CaseResult:
-    found = [Diagnostic("PTO-U306", f"{folder.name}: {why}")]
-    return CaseResult(folder.name, "", "crashed", findings=found)
-
-
-def work_for(shared: tuple[str, float], folder: TestFolder) -> Iterator[CaseResult]:
+def run_folder(
+    settings: tuple[str, float], folder: TestFolder, work: Workspace
+) -> Iterator[Result]:
     """The results of one folder, also if it cannot be built."""
-    expression, seconds = shared
-    wanted, done = select(expression).holds, set[str]()
+    expression, seconds = settings
+    selection = select(expression)
+
+    def is_wanted(name: str) -> bool:
+        full = f"{folder.name}/{name}"
+        return selection.holds(full) and full not in work.skip
+
+    done = set[str]()
     try:
-        for case in _cases(folder, wanted, seconds):
-            done.add(case.name)
-            yield case
+        for result in _results(folder, is_wanted, seconds, work):
+            done.add(result.name)
+            yield result
     except PtoError as error:
-        status = "crashed" if isinstance(error, Crash) else "unbuilt"
+        outcome = "crashed" if isinstance(error, Crash) else "unbuilt"
         for name in folder.cases:
-            if name not in done and wanted(f"{folder.name}/{name}"):
-                yield CaseResult(folder.name, name, status, findings=list(error.diagnostics))
+            if is_wanted(name) and f"{folder.name}/{name}" not in done:
+                yield _result(folder, name, outcome, error.diagnostics)
 
 
-def _cases(
-    folder: TestFolder, wanted: Callable[[str], bool], seconds: float
-) -> Iterator[CaseResult]:
-    if folder.cases and not any(wanted(f"{folder.name}/{name}") for name in folder.cases):
+def _result(
+    folder: TestFolder, name: str, outcome: str, findings: Sequence[Diagnostic], seconds: float = 0
+) -> Result:
+    full = f"{folder.name}/{name}"
+    status = STATUS[outcome]
+    return Result(full, str(folder.path), folder.name, status, outcome, seconds, tuple(findings))
+
+
+def _results(
+    folder: TestFolder, is_wanted: Callable[[str], bool], seconds: float, work: Workspace
+) -> Iterator[Result]:
+    if folder.cases and not any(map(is_wanted, folder.cases)):
         return
     builds: dict[str, Path] = {}
     for side in folder.sides:
-        given = (folder.sources, folder.profile, side, folder.include, folder.how.defines)
         own = folder.own if side == "both" else ()
-        builds[side] = compiler.Build(*given, own=own).made()
-    with tempfile.TemporaryDirectory() as scratch:
-        work = Path(scratch) / folder.name
-        trouble = generate(folder, work, seconds)
-        (work / "build").mkdir(exist_ok=True)
-        child = Child(builds, folder.profile)
-        try:
-            for number, name in enumerate(child.ask("names", seconds)):
-                if not wanted(f"{folder.name}/{name}"):
-                    continue
-                case = _case(folder, child, work, number, name, seconds)
-                if trouble and case.status == "no data":
-                    case.findings = [trouble]
-                yield case
-        finally:
-            child.end()
+        build = compiler.Build(
+            folder.sources, folder.profile, side, folder.include, folder.how.defines, own=own
+        )
+        builds[side] = build.made()
+    copy = work.folder / folder.name
+    shutil.rmtree(copy, ignore_errors=True)  # of a process that crashed
+    trouble = generate(folder, copy, seconds)
+    (copy / "build").mkdir(exist_ok=True)
+    child = Child(builds, folder.profile)
+    try:
+        for number, name in enumerate(child.ask("names", seconds)):
+            if is_wanted(name):
+                work.started(f"{folder.name}/{name}")
+                result = _test(folder, child, copy, number, name, seconds)
+                if trouble and result.outcome == "no data":
+                    result = replace(result, diagnostics=(trouble,))
+                yield result
+    finally:
+        child.end()
 
 
 def generate(folder: TestFolder, work: Path, seconds: float) -> Diagnostic | None:
@@ -243,7 +209,7 @@ def generate(folder: TestFolder, work: Path, seconds: float) -> Diagnostic | Non
     above = [str(p) for p in list(folder.path.parents)[:6]]  # for modules shared by tests
     paths = os.pathsep.join([*above, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
-        ran = running.run(
+        ran = process.run(
             [sys.executable, "-c", _GENERATOR, script],
             seconds,
             cwd=work,
@@ -257,28 +223,33 @@ def generate(folder: TestFolder, work: Path, seconds: float) -> Diagnostic | Non
     return Diagnostic("PTO-U247", f"{script} failed: {last}")
 
 
-def _case(
+def _test(
     folder: TestFolder, child: Child, work: Path, number: int, name: str, seconds: float
-) -> CaseResult:
+) -> Result:
     start = time.perf_counter()
-    place = work if name == "main" else work / name
-    before = _files(place)
-    status, findings = "", list[Diagnostic]()
+    data = work if name == "main" else work / name
+    before = _files(data)
+    outcome = ""
+    findings: tuple[Diagnostic, ...] = ()
     try:
-        given = {"number": number, "folder": str(work / "build"), "ranks": folder.how.ranks}
-        answer = child.ask("test", seconds, **given)
+        answer = child.ask(
+            "test",
+            seconds,
+            number=number,
+            folder=str(work / "build"),
+            ranks=folder.how.ranks,
+        )
         failures = answer["failures"]
-        status = "skipped" if failures < 0 else "wrong" if failures else ""
-        if answer["missing"] and status != "skipped":
-            status = "no data"  # without files a check would pass on zeros
+        outcome = "skipped" if failures < 0 else "wrong" if failures else ""
+        if answer["missing"] and outcome != "skipped":
+            outcome = "no data"  # without files a check would pass on zeros
             lacks = f"no generator makes {answer['missing'].removeprefix('../')}, which it reads"
-            findings = [Diagnostic("PTO-U247", lacks)]
+            findings = (Diagnostic("PTO-U247", lacks),)
     except PtoError as error:
-        status = "crashed" if isinstance(error, Crash) else "refused"
-        findings = list(error.diagnostics)
-    if not status:
-        status = _compared(place, before)
-    return CaseResult(folder.name, name, status, time.perf_counter() - start, findings)
+        outcome = "crashed" if isinstance(error, Crash) else "refused"
+        findings = error.diagnostics
+    seconds_taken = time.perf_counter() - start
+    return _result(folder, name, outcome or _compared(data, before), findings, seconds_taken)
 
 
 def _files(folder: Path) -> dict[Path, float]:

@@ -236,7 +236,7 @@ class GraphProcess(Child):
 
     def start(self) -> None:
         """Start the process now, with the modules that Python finds now."""
-        if self._process is None:
+        if self._peer is None:
             self._start()
 
     def act(

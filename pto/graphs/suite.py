@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
-from pto.core.render import plain
 from pto.core.selection import select
-from pto.cxx import running
 from pto.cxx.child import Crash
 from pto.graphs import folder
 from pto.graphs import scene as scenes
@@ -25,33 +22,32 @@ from pto.graphs.program import PythonGraph
 from pto.graphs.program import find as find_graphs
 from pto.graphs.runs import Ran
 from pto.lang.file import users_code
-from pto.run.launch.engine import cluster_target
+from pto.suite.case import Case, Suite, Workspace
+from pto.suite.result import Result, Status
 
 CppCase = scenes.Scene | folder.BuildFolder
-Case = CppCase | PythonGraph
-STATUSES = {
-    "passed": "every output matches the golden of the test",
-    "ran": "ran to its end; the test has no golden",
-    "checked": "the declarations of its tasks hold; no kernel was run",
-    "wrong": "an output differs from the golden",
-    "differs": "two orders that the edges allow give different bytes",
-    "races": "the sanitizer reports an error in a task or between tasks",
-    "refused": "the machine reports a finding",
-    "crashed": "native code crashed or did not end",
-    "unbuilt": "a source does not compile",
-    "skipped": "the case cannot run here",
+Graph = CppCase | PythonGraph
+# The outcomes of a graph.
+STATUS: dict[str, Status] = {
+    "golden": "passed",  # every output matches the golden of the test
+    "ran": "passed",  # to its end; the test has no golden
+    "checked": "passed",  # the declarations of its tasks hold; no kernel was run
+    "wrong": "failed",  # an output differs from the golden
+    "differs": "failed",  # two orders that the edges allow give different bytes
+    "races": "failed",  # the sanitizer reports an error in a task or between tasks
+    "refused": "failed",  # the machine reports a finding
+    "crashed": "failed",  # native code crashed or did not end
+    "unbuilt": "failed",  # a source does not compile
+    "skipped": "skipped",  # the case cannot run here
 }
-GOOD = ("passed", "ran", "checked", "skipped")
 _CHIP = 2  # the level of tests that run on one chip
 _LARGEST = 4 << 30  # bytes of all tensors of a case
-_lock = threading.Lock()
 
 
 @contextmanager
 def _python() -> Generator[None]:
-    """Python of a test changes what imports mean: one thread at a time. What it prints goes to
-    standard error."""
-    with _lock, redirect_stdout(sys.stderr):
+    """While Python of a test runs; what it prints goes to standard error."""
+    with redirect_stdout(sys.stderr):
         yield
 
 
@@ -66,21 +62,33 @@ class RunOptions:
 
 
 @dataclass(slots=True)
-class SceneResult:
-    """The result of one graph."""
+class Outcome:
+    """What happened to one graph."""
 
     name: str
     profile: str
-    status: str
+    word: str  # of STATUS
     why: str = ""
     tasks: int = 0
     edges: int = 0
     seconds: float = 0.0
-    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    node: str = ""  # of a cluster
+    findings: Sequence[Diagnostic] = ()
 
-    def data(self) -> dict[str, Any]:
-        return {**asdict(self), "findings": [plain(d) for d in self.findings]}
+    def result(self, case: str) -> Result:
+        """The outcome as the result of a case of a suite."""
+        facts = {"tasks": self.tasks, "edges": self.edges} if self.tasks else {}
+        return Result(
+            self.name,
+            case,
+            self.name,
+            STATUS[self.word],
+            self.word,
+            self.seconds,
+            tuple(self.findings),
+            self.why,
+            f"profile {self.profile}" if self.profile else "",
+            facts,
+        )
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,12 @@ class CaseSelection:
     expression: str = ""
     most: tuple[tuple[str, int], ...] = ()  # limits of parameters
 
-    def find(self) -> Iterator[Case | SceneResult]:
+    def find(self) -> Iterator[Graph | Outcome]:
         """Scenes, folders of pypto and graphs of Python files; one that cannot be read is a
         result."""
         profile, wanted = self.profile, select(self.expression).holds
         for path in self.paths:
-            found: list[tuple[Path, Iterable[Case]]] = [(path, folder.find(path))]
+            found: list[tuple[Path, Iterable[Graph]]] = [(path, folder.find(path))]
             for file in [path] if path.is_file() else sorted(path.rglob("test_*.py")):
                 if scenes.is_scene(file):
                     found.append((file, scenes.find(file, profile)))
@@ -114,76 +122,61 @@ class CaseSelection:
                         yield _unread(f"{file.parent.name}/{file.stem}", error)
 
 
-def _unread(name: str, error: PtoError) -> SceneResult:
+def _unread(name: str, error: PtoError) -> Outcome:
     """The result of a file whose cases cannot be listed: it lacks a module, or has a mistake."""
-    why, found = error.diagnostics[0].message, list(error.diagnostics)
+    why = error.diagnostics[0].message
     if error.code == "PTO-U322":
-        return SceneResult(name, "", "skipped", why)
-    return SceneResult(name, "", "refused", why, findings=found)
+        return Outcome(name, "", "skipped", why)
+    return Outcome(name, "", "refused", why, findings=error.diagnostics)
 
 
-def run_all(
-    found: Sequence[Case | SceneResult],
-    chosen: CaseSelection,
-    how: RunOptions,
-    jobs: int,
-    seen: Callable[[SceneResult], None],
-) -> list[SceneResult]:
-    """Run the graphs of a selection, some at a time; results in its order."""
-    if cluster_target() is not None:  # its machines have the files under the same paths
-        from pto.cluster import tasks
-
-        def lost(number: int, why: str) -> SceneResult:
-            return SceneResult(found[number].name, found[number].profile, "crashed", why)
-
-        numbers, shared = range(len(found)), (chosen, how)
-        answers = tasks.cases("pto.graphs.suite:work_for", numbers, shared, lost)
-        if answers is not None:
-            done: dict[int, SceneResult] = {}
-            for n, done[n] in answers:
-                seen(done[n])
-            return [done[n] for n in sorted(done)]
-
-    def one(each: Case | SceneResult) -> SceneResult:
-        outcome = each if isinstance(each, SceneResult) else run(each, how)
-        with _lock:  # standard output is our own again
-            seen(outcome)
-        return outcome
-
-    return running.each(one, found, jobs)
+def suite(graphs: Sequence[Graph | Outcome], chosen: CaseSelection, options: RunOptions) -> Suite:
+    """The graphs of a selection as cases; a worker lists the same ones, and runs one by number."""
+    cases: list[Case] = []
+    for number, graph in enumerate(graphs):
+        is_first = all(graph.name != case.name for case in cases)
+        name = graph.name if is_first else f"{graph.name} ({number})"
+        cases.append(Case(name, graph.name, (name, number)))
+    seconds = options.seconds * (options.orders + 2)
+    return Suite("pto.graphs.suite:run_case", cases, (chosen, options), seconds)
 
 
 @cache
-def _listed(chosen: CaseSelection) -> list[Case | SceneResult]:
+def _listed(chosen: CaseSelection) -> list[Graph | Outcome]:
     return list(chosen.find())
 
 
-def work_for(shared: tuple[CaseSelection, RunOptions], number: int) -> SceneResult:
-    """The result of one case of a selection."""
-    each = _listed(shared[0])[number]
-    return each if isinstance(each, SceneResult) else run(each, shared[1])
+def run_case(
+    settings: tuple[CaseSelection, RunOptions], body: tuple[str, int], work: Workspace
+) -> Iterator[Result]:
+    """The result of one case of a selection, in a worker."""
+    (chosen, options), (name, number) = settings, body
+    graph = _listed(chosen)[number]
+    work.started(name)
+    outcome = graph if isinstance(graph, Outcome) else run(graph, options)
+    yield outcome.result(name)
 
 
-def run(case: Case, how: RunOptions) -> SceneResult:
+def run(case: Graph, how: RunOptions) -> Outcome:
     """Run one graph, or the graphs of one scene of several chips."""
     began = time.perf_counter()
-    outcome = SceneResult(case.name, case.profile, "")
+    outcome = Outcome(case.name, case.profile, "")
     try:
         with users_code():
             _judged(case, how, outcome)
     except PtoError as error:
         other = "unbuilt" if error.code == "PTO-U243" else "refused"
-        outcome.status = "crashed" if isinstance(error, Crash) else other
-        outcome.findings = list(error.diagnostics)
+        outcome.word = "crashed" if isinstance(error, Crash) else other
+        outcome.findings = error.diagnostics
         outcome.why = error.diagnostics[0].message
     outcome.seconds = time.perf_counter() - began
     return outcome
 
 
-def _judged(case: Case, how: RunOptions, outcome: SceneResult) -> None:
+def _judged(case: Graph, how: RunOptions, outcome: Outcome) -> None:
     size = 0 if how.dry else _size(case)
     if size > _LARGEST:  # before its kernels are compiled
-        outcome.status, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
+        outcome.word, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
     elif not how.dry and isinstance(case, scenes.Scene) and case.level != _CHIP:
         if how.sanitize:
             raise fail("PTO-U320", "races are looked for between the tasks of one chip only")
@@ -193,7 +186,7 @@ def _judged(case: Case, how: RunOptions, outcome: SceneResult) -> None:
             (_check if how.dry else _run)(ready, how, outcome)
 
 
-def _size(case: Case) -> int:
+def _size(case: Graph) -> int:
     """Bytes of all tensors of a case; 0 if its test makes them in another way."""
     if not isinstance(case, PythonGraph):
         with _python(), suppress(NotImplementedError):
@@ -248,7 +241,7 @@ class OpenScene:
 
 @contextmanager
 def opened(
-    case: Case, seconds: float, kernels: Kernels = "all", values: bool = True
+    case: Graph, seconds: float, kernels: Kernels = "all", values: bool = True
 ) -> Generator[OpenScene | PythonGraph]:
     """A case that is ready to run."""
     if isinstance(case, PythonGraph):
@@ -264,30 +257,30 @@ def opened(
         yield OpenScene(case, process, arguments, seconds)
 
 
-def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: SceneResult) -> None:
+def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> None:
     ran = ready.run(watched=how.sanitize)
     outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
     wrong = ready.judge()
-    status = "wrong" if wrong else "passed" if ready.has_golden else "ran"
-    outcome.status, outcome.why = status, wrong
+    status = "wrong" if wrong else "golden" if ready.has_golden else "ran"
+    outcome.word, outcome.why = status, wrong
     if ran.errors:
-        outcome.status, outcome.why = "races", ran.errors[0]
+        outcome.word, outcome.why = "races", ran.errors[0]
     if how.orders and (differs := ready.orders(how.orders).differs):
-        outcome.status, outcome.why = "differs", differs
+        outcome.word, outcome.why = "differs", differs
 
 
-def _check(ready: OpenScene | PythonGraph, how: RunOptions, outcome: SceneResult) -> None:
+def _check(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> None:
     """Run the orchestration alone."""
     found = ready.dry()
     outcome.tasks, outcome.edges, outcome.findings = found.tasks, found.edges, found.findings
-    outcome.status = "races" if found.errors else "checked"
+    outcome.word = "races" if found.errors else "checked"
     facts = [f"{found.slots:,} slots and {found.heap / (1 << 20):,.1f} MiB of a ring held at most"]
     facts += [f"{found.undecided:,} pairs need a run with values"] if found.undecided else []
     facts += [f"{found.assumed} values read as 0"] if found.assumed else []
     outcome.why = found.errors[0] if found.errors else "; ".join(facts)
 
 
-def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: SceneResult) -> None:
+def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: Outcome) -> None:
     """Run the graphs that a scene submits to several chips, in each order from the same inputs."""
     programs = scene.programs
     worker = Worker(list(programs.values()), how.seconds)
@@ -304,14 +297,14 @@ def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: SceneResult) -> No
                 break
             if worker.results != first:
                 same = worker.results[0][0] == first[0][0]
-                outcome.status = "differs" if same else "ran"
+                outcome.word = "differs" if same else "ran"
                 why = "results differ in the order of seed {}" if same else "its inputs are random"
                 outcome.why = why.format(seed)
                 return
-        outcome.status = "wrong" if outcome.why else "passed"
+        outcome.word = "wrong" if outcome.why else "golden"
     except (PtoError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # of the test's own Python, as pytest's Skipped
-        outcome.status, outcome.why = "skipped", f"its Python needs more than is here: {error!r}"
+        outcome.word, outcome.why = "skipped", f"its Python needs more than is here: {error!r}"
     finally:
         worker.end()

@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -27,12 +26,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pto.core import process
 from pto.core.errors import Diagnostic, Loc, PtoError, fail
 from pto.cxx import compiler, kept
 from pto.cxx.complaints import refusal
-from pto.cxx.running import run as run_process
 from pto.cxx.source import Launch, prepared, without_comments
-from pto.gym.script_server import die_with_parent
 
 _INCLUDE = Path(__file__).with_name("include")
 _FLAGS = ("-std=c++17", "-O0", "-fPIC", "-w", "-fpermissive", "-fno-gnu-unique")
@@ -166,8 +164,7 @@ def _digest(*parts: object) -> str:
 
 
 def _compiled(command: Sequence[str]) -> str:
-    stops = die_with_parent if sys.platform == "linux" else None  # a worker may be killed
-    ran = run_process(command, _SECONDS, preexec_fn=stops)
+    ran = process.run(command, _SECONDS)
     if ran.returncode:
         found = refusal(Path(command[0]).name, ran.stderr, f"{_INCLUDE}{os.sep}").diagnostics[0]
         raise PtoError(Diagnostic("PTO-U062", found.message, found.loc, notes=found.notes))

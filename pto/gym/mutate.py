@@ -1,4 +1,4 @@
-"""`pto gym --mutate`: breaks the order of every program in one place, in many ways, and judges it.
+"""`pto suite gym --mutate`: changes the order of a program in one place, and judges the mutants.
 
 The mutations are in `observe/fixes/mutations.py`, the meaning of a judgement in
 `observe/fixes/mutants.py`; here are the selected programs and the table.
@@ -15,12 +15,12 @@ from typing import Any
 from pto.core.errors import PtoError
 from pto.core.render import Piece
 from pto.gym.cases import GymProgram
-from pto.gym.result import GymResult
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse_file
 from pto.observe.fixes.mutants import SCHEDULES, Mutant, mutants
 from pto.plan.mode import mode_of
 from pto.run.launch.host import Report, launch
+from pto.suite.result import Result
 
 _COLUMNS = ("found", "harmless", "missed")
 _STYLES = {"found": "value", "harmless": "note", "missed": "error"}
@@ -99,9 +99,9 @@ def _row(name: str, width: int, counts: Counter[str]) -> list[Piece]:
     return [*out, ("", "\n")]
 
 
-def table(results: Sequence[GymResult]) -> list[Piece]:
+def table(results: Sequence[Result]) -> list[Piece]:
     """A row a program, then the kinds of operation, then the sum."""
-    by_program = {r.program: r.mutants for r in results if r.mutants}
+    by_program = {r.case: _mutants(r) for r in results if _mutants(r)}
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in _all(results):
         by_kind.setdefault(mutant.op, []).append(mutant)
@@ -117,18 +117,22 @@ def table(results: Sequence[GymResult]) -> list[Piece]:
     return out + _row("all", width, _counts(_all(results)))
 
 
-def _all(results: Sequence[GymResult]) -> list[Mutant]:
-    return [mutant for r in results for mutant in r.mutants]
+def _mutants(result: Result) -> Sequence[Mutant]:
+    return result.facts.get("mutants", ())
 
 
-def unfound(results: Sequence[GymResult]) -> list[Piece]:
+def _all(results: Sequence[Result]) -> list[Mutant]:
+    return [mutant for r in results for mutant in _mutants(r)]
+
+
+def unfound(results: Sequence[Result]) -> list[Piece]:
     """Mutants that the sanitizer did not report, with the reason; equal ones grouped."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for r in results:
-        for m in r.mutants:
+        for m in _mutants(r):
             if m.judgement != "found":
                 places = groups.setdefault((m.judgement, m.text, m.why), [])
-                places.append(f"{r.program}:{m.line}")
+                places.append(f"{r.case}:{m.line}")
     out: list[Piece] = [("", "\n")]
     for (judgement, text, why), places in sorted(groups.items()):
         shown = places if judgement == "missed" else places[:1]
@@ -139,26 +143,26 @@ def unfound(results: Sequence[GymResult]) -> list[Piece]:
     return out
 
 
-def summary(results: Sequence[GymResult], wall: float) -> list[Piece]:
+def summary(results: Sequence[Result], wall: float) -> list[Piece]:
     counts = _counts(_all(results))
-    programs = sum(bool(r.mutants) for r in results)
+    programs = sum(bool(_mutants(r)) for r in results)
     parts = ", ".join(f"{counts[c]} {c}" for c in _COLUMNS)
     style = "error" if counts["missed"] else "value"
     line = f" of {counts.total()} mutants of {programs} programs in {wall:.1f} s"
     return [("", "\n"), (style, parts), ("dim", f"{line}; schedules: {', '.join(SCHEDULES)}\n")]
 
 
-def as_json(results: Sequence[GymResult], wall: float) -> str:
+def as_json(results: Sequence[Result], wall: float) -> str:
     body = {
         "seconds": wall,
         "schedules": list(SCHEDULES),
         "totals": {column: _counts(_all(results))[column] for column in _COLUMNS},
-        "programs": {r.program: [asdict(m) for m in r.mutants] for r in results if r.mutants},
+        "programs": {r.case: [asdict(m) for m in _mutants(r)] for r in results if _mutants(r)},
     }
     return json.dumps(body, indent=2)
 
 
-def is_good(results: Sequence[GymResult]) -> bool:
+def is_good(results: Sequence[Result]) -> bool:
     """No mutant was missed, and every program ran."""
     passed = all(r.status == "passed" for r in results)
     return passed and not any(m.judgement == "missed" for m in _all(results))

@@ -1,6 +1,6 @@
 """Runs the cases of one program: data, host program, kernel, judge.
 
-Every case ends in exactly one result. Many programs at once is `pool`'s.
+Every case ends in exactly one result. `pto.suite` runs many programs at once.
 """
 
 from __future__ import annotations
@@ -9,31 +9,68 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from pto.core.errors import Diagnostic, Note, PtoError
-from pto.core.selection import Selection
+from pto.core.selection import Selection, select
 from pto.gym.arguments import arguments_of, functions_of
-from pto.gym.cases import GymProgram
+from pto.gym.cases import GymProgram, expected_cases
 from pto.gym.host import HostProgram, HostRun, KernelCall
-from pto.gym.result import GymResult, RejectedElement, Stage, Status
 from pto.gym.scripts import TIMED_OUT, ScriptOutcome, Scripts
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
 from pto.observe.fixes.mutants import Mutant
 from pto.plan.sync import ordered
+from pto.suite.case import Case, Suite, Workspace
+from pto.suite.result import RejectedElement, Result, Status
+from pto.suite.worker import named
 from pto.verify.functions import entries
 from pto.verify.program import judge
 
-if TYPE_CHECKING:
-    from pto.gym.pool import Options
-
+ENGINE = "pto.run.launch.host:launch"
+SANITIZED = "pto.observe.sanitize:launch_sanitized"  # a finding makes a case fail
+TIMED = "pto.gym.timed:launch_timed"  # also reports the time of every launch on a chip
+MUTATED = "pto.gym.mutate:launch_mutated"  # every mutant of a program is judged too
+Stage = Literal["read", "generate", "parse", "check", "run", "compare"]
 LaunchKernel = Callable[..., object]  # `pto.run.host.launch`, or a replacement
 _SHOWN_LINES = 6
 _JUDGED_TOGETHER = 32  # cases of a program for one start of its judge
 _TRACEBACK = "Traceback (most recent call last)"
 _Verdict = tuple[Status, Stage | None, tuple[Diagnostic, ...], RejectedElement | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How cases are run; sent to workers, so it has names instead of objects."""
+
+    engine: str = "reference"
+    profile: str | None = None
+    expression: str = ""  # selects cases
+    seconds: float = 600.0  # for one case or script
+    launch: str = ENGINE  # module:function
+    sync: bool = False  # insert flags if a compiler is to do it
+    schedule: str = ""  # order of effects that synchronisation leaves open
+
+
+def suite(programs: Sequence[GymProgram], options: Options, keep: Path | None = None) -> Suite:
+    """The programs of a checkout as cases, with the results expected of each."""
+    selection = select(options.expression)
+    cases = [Case(p.name, p.family, p, p.weight, expected_cases(p, selection)) for p in programs]
+    return Suite("pto.gym.runner:run_program", cases, options, options.seconds, keep)
+
+
+def run_program(options: Options, program: GymProgram, work: Workspace) -> Iterator[Result]:
+    """The results of one program, in a worker."""
+    runner = _runner(options, work.cache)
+    selection = select(options.expression)
+    return runner.run(program, selection, work.folder, skip=work.skip, started=work.started)
+
+
+@cache
+def _runner(options: Options, folder: Path) -> Runner:
+    return Runner(Scripts(options.seconds, folder), named(options.launch), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +114,12 @@ class Runner:
         *,
         skip: frozenset[str] = frozenset(),
         started: Callable[[str], None] = lambda name: None,
-    ) -> Iterator[GymResult]:
+    ) -> Iterator[Result]:
         """The results of the selected cases, in the order of the program's table.
 
         `work` is an empty directory; `started` is called with each case before it runs.
         """
-        blank = GymResult(program.name, program.name, program.family, "not run", "read")
+        blank = Result(program.name, program.name, program.family, "not run", "read")
         if program.problem is not None:
             yield replace(blank, diagnostics=(program.problem,))
             return
@@ -107,7 +144,7 @@ class Runner:
         cases: Sequence[str],
         work: Path,
         started: Callable[[str], None],
-    ) -> Iterator[GymResult]:
+    ) -> Iterator[Result]:
         began = time.perf_counter()
         problem = self._generate(program, work)
         kernel: Checked | None = None
@@ -123,10 +160,10 @@ class Runner:
             status = "not run" if stage == "generate" else "failed"
             for case in cases:
                 name = program.case_name(case)
-                yield GymResult(name, program.name, program.family, status, stage, share, problem)
+                yield Result(name, program.name, program.family, status, stage, share, problem)
             return
         for first in range(0, len(cases), _JUDGED_TOGETHER):
-            ran: list[tuple[str, GymResult]] = []
+            ran: list[tuple[str, Result]] = []
             for case in cases[first : first + _JUDGED_TOGETHER]:
                 started(program.case_name(case))
                 began = time.perf_counter()
@@ -151,13 +188,13 @@ class Runner:
 
     def _run_case(
         self, program: GymProgram, host: HostProgram, kernel: Checked, case: str, work: Path
-    ) -> GymResult:
+    ) -> Result:
         name = program.case_name(case)
-        blank = GymResult(name, program.name, program.family, "failed", target=kernel.target)
+        blank = Result(name, program.name, program.family, "failed", target=kernel.target)
         if case and not (work / case).is_dir():
             message = f"{program.generator.name} makes no data for case {case}"
             missing = Diagnostic("PTO-U065", message)
-            return replace(blank, status="not run", stage="generate", diagnostics=(missing,))
+            return replace(blank, status="not run", outcome="generate", diagnostics=(missing,))
         launches: list[KernelCall] = []
         mutants: list[Mutant] = []
         times: list[float] = []
@@ -180,14 +217,17 @@ class Runner:
             is_host = error.code in ("PTO-U062", "PTO-U063", "PTO-U068")
             status = "not run" if is_host else "failed"
             where: Stage = "read" if is_host else stage[0]
-            return replace(blank, status=status, stage=where, diagnostics=error.diagnostics)
+            return replace(blank, status=status, outcome=where, diagnostics=error.diagnostics)
         except Exception as error:  # a defect of the engine fails this case only
-            return replace(blank, stage="run", diagnostics=(defect(error),))
+            return replace(blank, outcome="run", diagnostics=(defect(error),))
         problem = _host_problem(host, done, launches)
         if problem is not None:
-            return replace(blank, status="not run", stage="read", diagnostics=(problem,))
+            return replace(blank, status="not run", outcome="read", diagnostics=(problem,))
         # the judge decides about a partial run
-        return replace(blank, status="passed", mutants=tuple(mutants), us=sum(times))
+        facts: dict[str, Any] = {"mutants": tuple(mutants)} if mutants else {}
+        if any(times):
+            facts["us"] = sum(times)
+        return replace(blank, status="passed", facts=facts)
 
     def _submit(self, kernel: Checked, launch: KernelCall, arguments: Sequence[Any]) -> object:
         return self.launch(
@@ -203,8 +243,8 @@ class Runner:
         )
 
     def _judge(
-        self, program: GymProgram, ran: Sequence[tuple[str, GymResult]], work: Path
-    ) -> Iterator[GymResult]:
+        self, program: GymProgram, ran: Sequence[tuple[str, Result]], work: Path
+    ) -> Iterator[Result]:
         """Let the program's judge decide about the cases that ran to the end."""
         began = time.perf_counter()
         waiting = [case for case, result in ran if result.status == "passed"]
@@ -218,9 +258,9 @@ class Runner:
             yield replace(
                 result,
                 status=verdict,
-                stage=stage,
+                outcome=stage or "",
                 diagnostics=findings,
-                difference=difference,
+                facts={**result.facts, **rejected(difference)},
                 seconds=result.seconds + share,
             )
 
@@ -244,6 +284,11 @@ class Runner:
         for (case, outcome), second in zip(rejected.items(), looked, strict=True):
             verdicts[case] = _rejection(program, outcome, _difference(second.difference))
         return verdicts
+
+
+def rejected(difference: RejectedElement | None) -> dict[str, Any]:
+    """The element that a judge rejected, as a fact of a result."""
+    return {} if difference is None else {"difference": difference}
 
 
 def scheduled(options: Options) -> dict[str, Any]:
@@ -280,7 +325,7 @@ def _orphans(
     selection: Selection,
     work: Path,
     skip: frozenset[str],
-) -> Iterator[GymResult]:
+) -> Iterator[Result]:
     """Report cases that the generator knows and the host program does not."""
     if not program.has_table:
         return
@@ -291,7 +336,7 @@ def _orphans(
             continue
         message = f"{program.generator.name} makes data for {case}, which main.cpp never runs"
         found = Diagnostic("PTO-U064", message)
-        yield GymResult(name, program.name, program.family, "not run", "read", diagnostics=(found,))
+        yield Result(name, program.name, program.family, "not run", "read", diagnostics=(found,))
 
 
 def _host_problem(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pto.core import process
+
 _SERVER = Path(__file__).with_name("script_server.py")
 _FIXED = {
     "PYTHONHASHSEED": "0",  # generators draw from hash()
@@ -85,7 +87,7 @@ class Scripts:
         return [ScriptOutcome(run["code"], run["output"], run["difference"]) for run in runs]
 
     def _start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return process.start(
             [sys.executable, "-P", str(_SERVER), str(self._cache)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -94,19 +96,15 @@ class Scripts:
         )
 
     def _run_alone(self, script: Path, directory: Path, arguments: Sequence[str]) -> ScriptOutcome:
-        own = {"PYTHONPATH": str(script.parent.parent), "PYTHONPYCACHEPREFIX": str(self._cache)}
+        paths = {"PYTHONPATH": str(script.parent.parent), "PYTHONPYCACHEPREFIX": str(self._cache)}
         try:
-            done = subprocess.run(
+            done = process.run(
                 [sys.executable, str(script), *arguments],
+                self.seconds,
                 cwd=directory,
-                env={**os.environ, **_FIXED, **own},
+                env={**os.environ, **_FIXED, **paths},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                timeout=self.seconds,
-                text=True,
-                errors="replace",
-                check=False,
             )
         except subprocess.TimeoutExpired:
             return ScriptOutcome(TIMED_OUT, "")
@@ -114,6 +112,5 @@ class Scripts:
 
     def close(self) -> None:
         if self._server is not None:
-            self._server.kill()
-            self._server.wait()
+            process.end(self._server)
             self._server = None

@@ -1,4 +1,4 @@
-"""`pto gym --time`: every launch of a case is timed for a chip before it runs."""
+"""`pto suite gym --time`: every launch of a case is timed for a chip before it runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from pto.core.errors import PtoError, fail
 from pto.core.render import Piece
-from pto.gym.result import GymResult
 from pto.ir.graph import Module
 from pto.observe.timing import Timing, time
 from pto.run.launch.host import Report, launch
+from pto.suite.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ def timed(module: Module, options: dict[str, Any]) -> Timing:
         return time(module, **options, data=True)
 
 
-def summary(results: Sequence[GymResult]) -> list[Piece]:
+def summary(results: Sequence[Result]) -> list[Piece]:
     """How many were timed, and the range of their times."""
-    timed = sorted((r for r in results if r.us), key=lambda r: r.us)
-    if not timed:
+    times = sorted((r.facts["us"], r.name) for r in results if "us" in r.facts)
+    if not times:
         return [("warning", "no case was timed\n")]
-    first, last = timed[0], timed[-1]
-    text = f"{len(timed)} timed: {first.us:.1f} us ({first.name}) to {last.us:.1f} us ({last.name})"
+    (shortest, first), (longest, last) = times[0], times[-1]
+    text = f"{len(times)} timed: {shortest:.1f} us ({first}) to {longest:.1f} us ({last})"
     return [("", f"{text} on the chip\n")]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
 
 from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.process import Peer
 from pto.judging.candidate import Candidate, read_candidate
 from pto.judging.judge import Options
 from pto.judging.judgement import Judgement
@@ -40,59 +37,42 @@ class _Worker:
     options: Options
     limits: Limits
     name: str = ""
-    _process: subprocess.Popen[bytes] | None = None
-    _pipe: Any = None
+    _peer: Peer | None = None
 
     def judge(self, candidate: Candidate) -> Judgement:
-        if self._process is None:
-            self._start()
-        self._pipe.send(candidate)
+        peer = self._peer or self._start()
+        peer.pipe.send(candidate)
         try:
-            if self._pipe.poll(self.limits.seconds):
-                answer = self._pipe.recv()
+            if peer.pipe.poll(self.limits.seconds):
+                answer = peer.pipe.recv()
             else:
                 answer = self._lost(
                     candidate, f"judging took longer than {self.limits.seconds:g} s"
                 )
         except (EOFError, OSError):
-            answer = self._lost(candidate, self._why())
+            answer = self._lost(candidate, _why(peer))
         if isinstance(answer, PtoError):
             raise answer
         return answer
 
-    def _start(self) -> None:
-        self._pipe, theirs = Pipe()
+    def _start(self) -> Peer:
         paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pto.judging.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
+        environment = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        self._peer = peer = Peer(
+            "pto.judging.worker", "-P", env=environment, stdout=subprocess.DEVNULL, stderr=None
         )
-        theirs.close()
         seconds, megabytes = self.limits.seconds / 3, min(4096, self.limits.megabytes)
         limits = TraceLimits(seconds, megabytes)
-        self._pipe.send({"task": self.task, "options": self.options, "limits": limits})
+        peer.pipe.send({"task": self.task, "options": self.options, "limits": limits})
         try:
-            answer = self._pipe.recv() if self._pipe.poll(_START) else None
+            answer = peer.pipe.recv() if peer.pipe.poll(_START) else None
         except (EOFError, OSError):
             answer = None
         if not isinstance(answer, str):
             self.end()
             raise answer or fail("PTO-U350", f"the task {self.task} cannot be read")
         self.name = answer
-
-    def _why(self) -> str:
-        assert self._process is not None
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
-        code = self._process.returncode
-        return (
-            f"judging was ended by signal {-code}" if code and code < 0 else "judging ended early"
-        )
+        return peer
 
     def _lost(self, candidate: Candidate, why: str) -> Judgement:
         """The verdict about a candidate that the worker did not survive."""
@@ -105,12 +85,17 @@ class _Worker:
 
     def end(self) -> None:
         """End the process and all that it has started."""
-        if self._process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._pipe.close()
-            self._process = None
+        if self._peer is not None:
+            self._peer.end()
+            self._peer = None
+
+
+def _why(peer: Peer) -> str:
+    """The reason for which a worker ended by itself."""
+    with suppress(subprocess.TimeoutExpired):
+        peer.process.wait(1.0)
+    code = peer.process.returncode
+    return f"judging was ended by signal {-code}" if code and code < 0 else "judging ended early"
 
 
 @dataclass(slots=True)

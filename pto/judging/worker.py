@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from pto.core import process
 from pto.core.errors import PtoError
 from pto.judging import tracer
 
@@ -20,7 +19,7 @@ from pto.judging import tracer
 def main() -> None:
     """Read the settings of the worker, then candidates, until the other end closes."""
     os.dup2(2, 1)  # whatever a reference prints
-    pipe = Connection(int(sys.argv[1]))
+    pipe = process.parent_pipe()
     settings: dict[str, Any] = pipe.recv()
     ours, theirs = socket.socketpair()
     if not os.fork():

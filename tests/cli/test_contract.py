@@ -106,8 +106,8 @@ def test_a_mistake_in_a_kernel(verb: str, name: str, capsys: Capture):
         (["run", "k.py:good", "--arg=x=zeros:3x3", "--arg=y=zeros:16x64"], 2, "PTO-U219"),
         (["check", "k.py:good", "--device", "none"], 2, "PTO-U021"),
         (["check", "."], 1, "PTO-P"),
-        (["gym", "."], 2, "PTO-U060"),
-        (["models", "."], 2, "PTO-U060"),
+        (["suite", "gym", "."], 2, "PTO-U060"),
+        (["suite", "models", "."], 2, "PTO-U060"),
         (["plan", "bad.pto"], 1, "PTO-P"),
     ],
 )
@@ -161,7 +161,7 @@ def test_one_option_in_every_command_that_finds_something():
         "layout",
         "cache",
         "explain",
-        "cxx header",
+        "header",
         "completion",
     }  # they print no findings
     for name in VERBS:
@@ -188,8 +188,8 @@ FOUND = [
     ["fmt", "bad.pto"],
     ["tune", "bad.pto"],
     ["isa", "no_such_instruction"],
-    ["gym", "."],
-    ["models", "."],
+    ["suite", "gym", "."],
+    ["suite", "models", "."],
 ]
 
 
@@ -348,8 +348,8 @@ def test_processes_are_as_many_as_the_affinity_allows(monkeypatch: pytest.Monkey
     assert processors.usable() == 3
     taken: list[Any] = []
     monkeypatch.setattr("pto.cxx.st.find", lambda *words: [])
-    monkeypatch.setattr("pto.cxx.st.run", lambda f, k, jobs, *rest: taken.append(jobs) or [])
-    main(["cxx", "st", "."])
+    monkeypatch.setattr("pto.suite.pool.run", lambda suite, jobs, *rest: taken.append(jobs) or [])
+    main(["suite", "cxx", "."])
     assert taken == [3]
 
 
@@ -360,7 +360,10 @@ def test_the_module_is_the_command():
     assert done.stdout == f"pto {pto.__version__}\n"
 
 
-@pytest.mark.parametrize("words", [["gym"], ["models"], ["cxx"], ["cxx", "st"], ["graph"]])
+@pytest.mark.parametrize(
+    "words",
+    [["suite", "gym"], ["suite", "models"], ["suite", "cxx"], ["suite", "scenes"], ["graph"]],
+)
 def test_help_says_that_a_checkout_has_the_user_s_rights(words: list[str], capsys: Capture):
     assert main([*words, "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())

@@ -57,8 +57,9 @@ class Here:
             lost, self.given = self.loses(self.given), self.given + 1
             look()
             worker.actor._node = lambda name=worker.node: name
-            yield (
-                job,
-                LostWorker("died") if lost else getattr(worker.actor, job.method)(*job.args),
-                worker,
-            )
+            if lost:
+                yield job, LostWorker("died"), worker
+                continue
+            answer = getattr(worker.actor, job.method)(*job.args)
+            for result in answer if job.streams else [answer]:
+                yield job, result, worker

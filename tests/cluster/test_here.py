@@ -20,8 +20,8 @@ from pto.cluster import blocks, ranks, tasks
 from pto.cluster.windows import differing
 from pto.cluster.worker_pool import LostWorker
 from pto.core import intervals
-from pto.cxx.st import CaseResult
 from pto.run.launch.engine import selected_cluster
+from pto.suite.result import Result
 from tests.cluster.local_pool import Here
 
 SIZE = 60
@@ -226,15 +226,15 @@ def test_a_task_that_ends_its_worker_twice_is_told() -> None:
 
 
 def test_cases_that_ran_again_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (CaseResult("tadd", name, "exact") for name in ("one", "two"))
+    one, two = (Result(name, "tadd", "tadd", "passed") for name in ("one", "two"))
     lost = LostWorker("died")
     answers = [(0, one, "n1"), (0, one, "n2"), (1, one, "n2"), (0, two, "n2"), (2, lost, "n1")]
     monkeypatch.setattr(tasks, "pool", lambda: Here(1))
     monkeypatch.setattr(tasks, "each", lambda *args, **options: (answer for answer in answers))
     found = tasks.cases(
-        "f", ["a", "b", "c"], None, lambda item, why: CaseResult(item, why, "crashed")
+        "f", ["a", "b", "c"], None, lambda item, why: Result(why, item, item, "failed")
     )
-    assert [(n, r.folder, r.name, r.node) for n, r in found or ()] == [
+    assert [(n, r.case, r.name, r.node) for n, r in found or ()] == [
         (0, "tadd", "one", "n1"),
         (1, "tadd", "one", "n2"),
         (0, "tadd", "two", "n2"),

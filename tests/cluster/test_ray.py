@@ -446,14 +446,15 @@ def test_a_deadlock_of_ranks_on_two_nodes_is_told(ray_place: Any, here: Here) ->
 def test_cases_of_a_checkout_and_one_that_is_poisoned(ray_place: Any, tmp_path: Path) -> None:
     from pto.core.selection import select
     from pto.gym.cases import find_programs
-    from pto.gym.pool import Options, run_programs
+    from pto.gym.runner import Options, suite
+    from pto.suite import pool
     from tests.gym import checkout
 
     ray_place.pool.wait_for_workers(2)
     programs = find_programs(checkout.make(tmp_path / "gym"), select(""))
     options = Options(launch="tests.gym.checkout:launch_dying")
     with pto.on("ray"):
-        results = run_programs(programs, options, 1)
+        results = pool.run(suite(programs, options), 1)
     assert sorted(r.name for r in results) == sorted(checkout.NAMES)
     assert {r.name: r.diagnostics[0].code for r in results if r.status != "passed"} == {
         "tileop/sum/f32_4x8": "PTO-U069"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.cxx import st
+from pto.suite import pool
 from tests.transform.both_cores import CASES
 
 
@@ -21,5 +22,5 @@ def test_exports_compute_what_is_computed_here(case: str, name: str, tmp_path: P
     timing = bound.time(*args)
     assert set(timing.busy) == {"cube", "vector"}
     assert bound.export(*args, out=str(tmp_path / "out")).us == timing.us
-    (run,) = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
-    assert run.status in ("exact", "near"), run.findings
+    (run,) = pool.run(st.suite(st.find([tmp_path]), "", 300.0), 1)
+    assert run.outcome in ("exact", "near"), run.diagnostics

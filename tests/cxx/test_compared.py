@@ -14,6 +14,7 @@ import pto
 from pto.cxx import st
 from pto.cxx.export import folder
 from pto.ir.text.parser import parse
+from pto.suite import pool
 
 HALF, FLOAT = pto.Global[pto.f16], pto.Global[pto.f32]
 BLOCKS = 5
@@ -24,8 +25,8 @@ def read(path: Path, name: str, like: np.ndarray) -> np.ndarray:
 
 
 def statuses(path: Path) -> dict[str, str]:
-    cases = st.run(st.find([path]), "", 1, 300.0, lambda case: None)
-    return {c.folder: c.status for c in cases}
+    cases = pool.run(st.suite(st.find([path]), "", 300.0), 1)
+    return {c.group: c.outcome for c in cases}
 
 
 # ---- atomic additions

@@ -19,6 +19,7 @@ from examples.decoder import __main__ as decoder
 from pto.cxx import st
 from pto.cxx.export import folder
 from pto.lang.kernel import Kernel
+from pto.suite import pool
 from tests.examples.test_examples import runs
 from tests.examples.test_gallery import KERNELS, kernel_of
 
@@ -49,9 +50,9 @@ class Exports:
     def judge(self) -> None:
         """Build and run all folders."""
         assert self.seen
-        cases = st.run(st.find([self.path]), "", 1, 300.0, lambda case: None)
-        assert [c.status for c in cases] == ["exact"] * len(self.seen), [
-            (c.folder, c.status, [d.message for d in c.findings]) for c in cases
+        cases = pool.run(st.suite(st.find([self.path]), "", 300.0), 1)
+        assert [c.outcome for c in cases] == ["exact"] * len(self.seen), [
+            (c.name, c.outcome, [d.message for d in c.diagnostics]) for c in cases
         ]
 
 

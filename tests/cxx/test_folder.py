@@ -18,6 +18,7 @@ from pto.cli.main import main
 from pto.cxx import compiler, header, st
 from pto.cxx.export import cpp, folder
 from pto.lang.kernel import Kernel
+from pto.suite import pool
 from pto.target.profile import profile
 
 F32 = pto.Global[pto.f32, "m", "n"]
@@ -268,18 +269,18 @@ def test_exported_folders_run_with_the_bits_of_the_kernel(tmp_path, monkeypatch)
     written = {p.name for p in (tmp_path / "attention/data").iterdir()}
     assert "golden_o.bin" in written
     assert "golden_room.bin" not in written, "slots of a queue, at an offset for each block"
-    cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
-    assert [(c.folder, c.name, c.status) for c in cases] == [
-        ("attention", "SCORES_AND_VALUESTest.case1", "exact"),
-        ("both_a2a3", "BOTH_SIDESTest.case1", "exact"),
-        ("both_a5", "BOTH_SIDESTest.case1", "exact"),
-        ("fp4", "GEMM_MXFP4Test.case1", "exact"),
-        ("named", "NAMEDTest.case1", "exact"),
-        ("product", "PRODUCTTest.case1", "exact"),
-        ("ranks_a2a3", "PASSED_ONTest.case1_3Ranks", "exact"),
-        ("ranks_a5", "PASSED_ONTest.case1_3Ranks", "exact"),
-        ("softmax", "SHIFTED_SOFTMAXTest.case1", "exact"),
-    ], [d.message for c in cases for d in c.findings]
+    cases = pool.run(st.suite(st.find([tmp_path]), "", 300.0), 1)
+    assert [(c.name, c.outcome) for c in cases] == [
+        ("attention/SCORES_AND_VALUESTest.case1", "exact"),
+        ("both_a2a3/BOTH_SIDESTest.case1", "exact"),
+        ("both_a5/BOTH_SIDESTest.case1", "exact"),
+        ("fp4/GEMM_MXFP4Test.case1", "exact"),
+        ("named/NAMEDTest.case1", "exact"),
+        ("product/PRODUCTTest.case1", "exact"),
+        ("ranks_a2a3/PASSED_ONTest.case1_3Ranks", "exact"),
+        ("ranks_a5/PASSED_ONTest.case1_3Ranks", "exact"),
+        ("softmax/SHIFTED_SOFTMAXTest.case1", "exact"),
+    ], [d.message for c in cases for d in c.diagnostics]
 
 
 @pto.kernel(profile="a5")
@@ -313,8 +314,8 @@ def test_eight_bit_floats_may_differ_by_one_step_and_failed_calls_are_reported(t
         "aclrtFree", "aclrtDestroyStream", "aclrtResetDevice", "aclFinalize",
     }, "what ends a program may fail"  # fmt: skip
     host.write_text(text.replace("aclrtSetDevice(0)", "507033"))
-    cases = st.run(st.find([tmp_path]), "", 1, 300.0, lambda case: None)
-    assert {c.folder: c.status for c in cases} == {
+    cases = pool.run(st.suite(st.find([tmp_path]), "", 300.0), 1)
+    assert {c.group: c.outcome for c in cases} == {
         "same": "exact", "one": "near", "two": "wrong", "nan": "wrong", "setup": "wrong",
     }  # fmt: skip
 

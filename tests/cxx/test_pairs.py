@@ -16,6 +16,7 @@ from pto import isa
 from pto.cxx import st
 from pto.cxx.export import cpp, folder
 from pto.ir.text.parser import parse
+from pto.suite import pool
 from pto.target.profile import profile
 from tests.known.test_fifo import round_trip
 
@@ -77,8 +78,8 @@ def pair(target: str, both_ways: bool, split: int, **options: object) -> pto.Ker
 
 
 def statuses(path: Path) -> list[tuple[str, list[str]]]:
-    cases = st.run(st.find([path]), "", 1, 300.0, lambda case: None)
-    return [(c.status, [d.message for d in c.findings]) for c in cases]
+    cases = pool.run(st.suite(st.find([path]), "", 300.0), 1)
+    return [(c.outcome, [d.message for d in c.diagnostics]) for c in cases]
 
 
 @pytest.mark.usefixtures("a_compiler")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.cxx import st
+from pto.suite import pool
 
 GENERATOR = """
 import os
@@ -144,11 +145,11 @@ TEST_F(Tiles, looked_into)
 
 def _run(folder: Path, profile: str, lacks: str = "") -> dict[str, str]:
     """By name; the one finding of all is about a file that is not there."""
-    cases = st.run(st.find([folder], st.TestOptions(profile)), "", 1, 60.0, lambda case: None)
-    found = [(case.status, d.code, d.message) for case in cases for d in case.findings]
+    cases = pool.run(st.suite(st.find([folder], st.TestOptions(profile)), "", 60.0), 1)
+    found = [(case.outcome, d.code, d.message) for case in cases for d in case.diagnostics]
     sentence = f"no generator makes {lacks}, which it reads"
     assert found == ([("no data", "PTO-U247", sentence)] if lacks else [])
-    return {case.name: case.status for case in cases}
+    return {case.name.partition("/")[2]: case.outcome for case in cases}
 
 
 def _written(folder: Path, **texts: str) -> Path:
@@ -259,14 +260,14 @@ int main()
 }
 
 
-@pytest.mark.parametrize(("wanted", "status"), [(1, "judged"), (0, "refused")])
-def test_launches_on_two_streams_wait_for_each_other(tmp_path, a_compiler, wanted, status):
+@pytest.mark.parametrize(("wanted", "outcome"), [(1, "judged"), (0, "refused")])
+def test_launches_on_two_streams_wait_for_each_other(tmp_path, a_compiler, wanted, outcome):
     for name, text in STREAMS.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (folder,) = st.find([tmp_path], st.TestOptions("a2a3", defines=("COUNT=3", f"WANTED={wanted}")))
     assert dict(folder.own) == {"give.cpp": "cube", "take.cpp": "vector"}
-    (case,) = st.run([folder], "", 1, 60.0, lambda case: None)
-    assert (case.name, case.status) == ("main", status)
+    (case,) = pool.run(st.suite([folder], "", 60.0), 1)
+    assert (case.name, case.outcome) == (f"{folder.name}/main", outcome)
     lines = (tmp_path / "take.cpp").read_text().splitlines()
-    places = [note.loc for finding in case.findings for note in finding.notes if note.loc]
+    places = [note.loc for finding in case.diagnostics for note in finding.notes if note.loc]
     assert wanted or any("TWAIT" in lines[loc.line - 1] for loc in places)

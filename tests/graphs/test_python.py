@@ -190,8 +190,9 @@ def test_every_graph_of_a_file_is_run_and_judged(
     file = graphs(tmp_path, RIGHT, WRONG)
     assert main(["graph", "run", file, "--orders", "3"]) == 1
     out = capsys.readouterr().out
-    assert "passed   net/right" in out and "3 tasks      3 edges" in out
-    assert "wrong    net/wrong" in out and "512 of 512 elements differ, by up to 1" in out
+    assert "FAILED (wrong) net/wrong" in out and "512 of 512 elements differ, by up to 1" in out
+    (row,) = [line for line in out.splitlines() if line.startswith("net/right")]
+    assert row.split()[1:3] == ["1", "."] and "3 tasks, 3 edges" in row
     assert main(["graph", "run", file, "-k", "right"]) == 0
 
 
@@ -202,14 +203,14 @@ def test_a_cluster_runs_the_graphs_of_a_file(
     pool = Here(2, loses=lambda number: number in (2, 3))
     pool.ray = SimpleNamespace(put=lambda value: pickle.loads(pickle.dumps(value)))  # type: ignore[attr-defined]
     alone = SimpleNamespace(run=lambda grid: False, run_world=lambda world: False)
-    for module in ("pto.graphs.suite", "pto.cluster.tasks"):
+    for module in ("pto.suite.pool", "pto.cluster.tasks"):
         monkeypatch.setattr(f"{module}.cluster_target", lambda: alone)
     monkeypatch.setattr(tasks, "pool", lambda: pool)
     file = graphs(tmp_path, RIGHT, WRONG, RIGHT.replace("right", "lost"))
     assert main(["graph", "run", file]) == 1
     out = capsys.readouterr().out
-    assert "passed   net/right" in out and "wrong    net/wrong" in out
-    assert "crashed  net/lost" in out and "its worker died" in out
+    assert "1 passed, 2 failed of 3 cases" in out and "FAILED (wrong) net/wrong" in out
+    assert "FAILED (crashed) net/lost" in out and "its worker died" in out
     assert pool.given == 4
 
 
@@ -218,7 +219,7 @@ def test_an_order_that_changes_the_bytes_and_its_missing_edges_are_told(
 ):
     file = graphs(tmp_path, UNORDERED)
     assert main(["graph", "run", file, "--orders", "5"]) == 1
-    assert "differs  net/unordered" in capsys.readouterr().out
+    assert "FAILED (differs) net/unordered" in capsys.readouterr().out
     assert main(["graph", "check", file]) == 1
     out = capsys.readouterr().out
     assert "no edge orders task 0 (double) and task 1 (double)" in out

@@ -88,7 +88,7 @@ def result_of(checkout: Path, text: str, capsys: pytest.CaptureFixture[str]) -> 
     (beside / "test_other.py").write_text("CALLABLE = {}\n")
     file_of(checkout).write_text(text)
     assert main(["graph", "run", str(checkout / "tests"), "-k", "not Large", "--json"]) == 1
-    (found,) = json.loads(capsys.readouterr().out)["scenes"]
+    (found,) = json.loads(capsys.readouterr().out)["cases"]
     return found
 
 
@@ -103,7 +103,7 @@ def test_a_mistake_in_a_file_of_a_folder_is_a_finding_at_its_line(
     checkout: Path, text: str, message: str, line: int, capsys: pytest.CaptureFixture[str]
 ):
     found = result_of(checkout, text, capsys)
-    assert (found["status"], found["why"]) == ("refused", message)
+    assert (found["outcome"], found["why"]) == ("refused", message)
     assert found["findings"][0]["loc"]["line"] == line
 
 
@@ -133,7 +133,7 @@ def test_a_mistake_of_one_case_is_its_result(
 ):
     pytest.importorskip("torch", reason="needs torch")
     found = result_of(checkout, TEXT.replace(*changed) + GOLDEN % given, capsys)
-    assert found["status"] == "refused" and message in found["why"]
+    assert found["outcome"] == "refused" and message in found["why"]
 
 
 def test_an_argument_that_a_test_does_not_have_is_a_finding_at_its_line():
@@ -177,12 +177,13 @@ def test_a_case_that_is_too_large_is_left_out_before_its_kernels_are_compiled(
     file_of(checkout).write_text(text)
     assert main(["graph", "run", str(checkout)]) == 1
     out = capsys.readouterr().out
-    assert "skipped  sum/TestSum/Large a5     its tensors have 8,192 MiB" in out
-    assert "refused  sum/TestSum/Small a2a3" in out and "there is no file" in out
+    (row,) = [line for line in out.splitlines() if line.startswith("sum/TestSum/Large")]
+    assert row.split()[1:5] == [".", ".", ".", "1"] and "its tensors have 8,192 MiB" in row
+    assert "FAILED (refused) sum/TestSum/Small" in out and "there is no file" in out
 
 
 def test_lines_of_results_are_not_mixed_with_what_a_test_prints(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
+    checkout: Path, capfd: pytest.CaptureFixture[str]
 ):
     pytest.importorskip("torch", reason="needs torch")
     text = (
@@ -197,6 +198,6 @@ def test_lines_of_results_are_not_mixed_with_what_a_test_prints(
     )
     file_of(checkout).write_text(text)
     assert main(["graph", "run", str(checkout), "--format", "lines"]) == 1
-    said = capsys.readouterr()
-    assert [json.loads(line)["status"] for line in said.out.splitlines()] == ["refused"] * 2
+    said = capfd.readouterr()
+    assert [json.loads(line)["outcome"] for line in said.out.splitlines()] == ["refused"] * 2
     assert "loud" in said.err

@@ -283,7 +283,7 @@ def test_without_a_compiler_the_command_says_so_once(
         raise fail("PTO-U242", "none was found", help="install g++")
 
     monkeypatch.setattr(compiler, "find", none)
-    assert main(["gym", str(checkout)]) != 0
+    assert main(["suite", "gym", str(checkout)]) != 0
     said = capsys.readouterr()
     assert (said.out + said.err).count("PTO-U242") == 1
     assert "g++" in said.out + said.err

@@ -1,4 +1,4 @@
-"""`pto models` on a miniature checkout: rules, data, goldens, engines, ranks."""
+"""`pto suite models` on a miniature checkout: rules, data, goldens, engines, ranks."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def results(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict]:
-    main(["models", str(path), "-j", "1", "--json", *words])
+    main(["suite", "models", str(path), "-j", "1", "--json", *words])
     found = json.loads(capsys.readouterr().out)
     return {case["name"].rpartition("/")[2]: case for case in found["cases"]}
 
@@ -235,7 +235,7 @@ def test_goldens_judge_where_there_are_some_and_engines_agree(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ):
     found = results(checkout, capsys)
-    assert {n: (c["status"], c["judged"]) for n, c in found.items()} == {
+    assert {n: (c["status"], c["outcome"]) for n, c in found.items()} == {
         "scale": ("passed", "golden"),
         "plain": ("passed", "engines"),
         "push": ("passed", "engines"),
@@ -248,7 +248,7 @@ def test_a_golden_that_says_otherwise_fails_the_kernel(
     script = checkout / "test" / "samples" / "Tiny" / "scale_golden.py"
     script.write_text(GOLDEN.replace("FACTOR", "2"))
     found = results(checkout, capsys, "-k", "scale")["scale"]
-    assert (found["status"], found["stage"]) == ("failed", "compare")
+    assert (found["status"], found["outcome"]) == ("failed", "compare")
     assert found["difference"]["differing"] == 31  # 0 is 0 however often
     assert found["difference"]["got"] == "3.0"
 
@@ -306,5 +306,5 @@ def test_ranks_know_who_they_are_and_what_the_others_told_them(
 
 
 def test_a_folder_without_models_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["models", str(tmp_path)]) == 2
+    assert main(["suite", "models", str(tmp_path)]) == 2
     assert "PTO-U060" in capsys.readouterr().err

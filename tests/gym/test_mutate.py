@@ -1,4 +1,4 @@
-"""`pto gym --mutate`: what is counted and shown, and a program from the checkout to the table."""
+"""`pto suite gym --mutate`: counts, output, and a program from the checkout to the table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pto.core.render import Piece
 from pto.core.selection import select
 from pto.gym import mutate
 from pto.gym.cases import find_programs
-from pto.gym.result import GymResult
 from pto.ir.text.parser import parse, parse_file
 from pto.ir.text.printer import print_module
 from pto.observe.fixes.mutants import Mutant
 from pto.observe.fixes.mutations import PLACES
+from pto.suite.result import Result
 from tests.observe.test_mutation import ARGS, PROGRAMS
 
 pytestmark = pytest.mark.usefixtures("cxx")
@@ -79,7 +79,7 @@ def test_copies_are_left_out(scaling: Path) -> None:
 def test_the_command_judges_every_flag(scaling: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Four flags are missed by somebody, and each pair. Nothing comes after the last barrier, and
     what is scaled may stay where it was."""
-    assert main(["gym", str(scaling), "--mutate", "-j", "1", "-k", "scaling"]) == 0
+    assert main(["suite", "gym", str(scaling), "--mutate", "-j", "1", "-k", "scaling"]) == 0
     out = capsys.readouterr().out
     rows = [line.split() for line in out.split("\n")]
     assert ["pto/micro-op/scaling/scale", "16", "12", "4", "."] in rows
@@ -94,7 +94,9 @@ def test_the_command_judges_every_flag(scaling: Path, capsys: pytest.CaptureFixt
 
 
 def test_as_json(scaling: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gym", str(scaling), "--mutate", "-j", "1", "--json", "-k", "scaling"]) == 0
+    assert (
+        main(["suite", "gym", str(scaling), "--mutate", "-j", "1", "--json", "-k", "scaling"]) == 0
+    )
     data = json.loads(capsys.readouterr().out)
     assert data["totals"] == {"found": 12, "harmless": 4, "missed": 0}
     (mutants,) = data["programs"].values()
@@ -105,8 +107,8 @@ def text(pieces: list[Piece]) -> str:
     return "".join(part for _, part in pieces)
 
 
-def result(*mutants: Mutant) -> GymResult:
-    return GymResult("a/b", "a/b", "a", "passed", mutants=mutants)
+def result(*mutants: Mutant) -> Result:
+    return Result("a/b", "a/b", "a", "passed", facts={"mutants": mutants})
 
 
 FOUND = Mutant("set_flag", "pto.set_flag", 3, "found", "PTO-D201")
@@ -122,7 +124,7 @@ def test_a_missed_mutant_is_named_and_is_a_failure() -> None:
 
 
 def test_a_program_that_does_not_run_is_a_failure_too() -> None:
-    failed = GymResult("a/b", "a/b", "a", "failed", "run")
+    failed = Result("a/b", "a/b", "a", "failed", "run")
     assert not mutate.is_good([failed])
 
 
@@ -161,7 +163,7 @@ def test_bytes_behind_what_the_host_owns_are_no_result() -> None:
 def test_a_case_in_order_passes_under_every_schedule(
     scaling: Path, schedule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["gym", str(scaling), "-k", "scaling", "-j", "1", "--schedule", schedule]
+    words = ["suite", "gym", str(scaling), "-k", "scaling", "-j", "1", "--schedule", schedule]
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "2 passed of 2 cases" in out
@@ -172,6 +174,6 @@ def test_a_race_fails_its_case_under_a_schedule(scaling: Path) -> None:
     path = scaling / "examples" / "pto" / "micro-op" / "scaling" / "scale" / "kernel.pto"
     lines = [line for line in KERNEL.split("\n") if "PIPE_MTE2" not in line]
     path.write_text("\n".join(lines))
-    words = ["gym", str(scaling), "-k", "scaling/scale and not again", "-j", "1"]
+    words = ["suite", "gym", str(scaling), "-k", "scaling/scale and not again", "-j", "1"]
     assert main(words) == 0
     assert main([*words, "--schedule", "late"]) == 1

@@ -12,8 +12,9 @@ import pytest
 
 from pto.core.selection import select
 from pto.gym.cases import find_programs
-from pto.gym.pool import Options, run_programs
-from pto.gym.result import GymResult
+from pto.gym.runner import Options, suite
+from pto.suite import pool
+from pto.suite.result import Result
 from tests.gym.checkout import NAMES
 
 pytestmark = pytest.mark.usefixtures("cxx")
@@ -21,9 +22,11 @@ pytestmark = pytest.mark.usefixtures("cxx")
 ENGINES = "tests.gym.checkout:"
 
 
-def run(checkout: Path, engine: str, jobs: int = 2, **options: object) -> list[GymResult]:
-    made = Options(launch=ENGINES + engine, **options)  # type: ignore[arg-type]
-    return run_programs(find_programs(checkout, select(made.expression)), made, jobs)
+def run(checkout: Path, engine: str, jobs: int = 2, **options: object) -> list[Result]:
+    keep = options.pop("keep", None)
+    settings = Options(launch=ENGINES + engine, **options)  # type: ignore[arg-type]
+    programs = find_programs(checkout, select(settings.expression))
+    return pool.run(suite(programs, settings, keep), jobs)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def test_results_come_in_the_order_of_the_checkout(checkout: Path, temporary: Pa
     heard: list[str] = []
     programs = find_programs(checkout, select(""))
     options = Options(launch=ENGINES + "launch")
-    results = run_programs(programs, options, 2, lambda result: heard.append(result.name))
+    results = pool.run(suite(programs, options), 2, lambda result: heard.append(result.name))
     assert [(r.name, r.status) for r in results] == [(name, "passed") for name in NAMES]
     assert sorted(heard) == sorted(NAMES)
     assert list(temporary.iterdir()) == []
@@ -57,7 +60,7 @@ def test_a_case_that_ends_its_process_costs_only_itself(checkout: Path, temporar
 
 
 def test_a_case_that_hangs_is_ended(checkout: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pto.gym.pool._GRACE", 0.0)
+    monkeypatch.setattr("pto.suite.pool._GRACE", 0.0)
     results = {r.name: r for r in run(checkout, "launch_hanging", seconds=5.0)}
     bad = results.pop("tileop/sum/f32_4x8")
     assert bad.status == "failed"
@@ -94,7 +97,7 @@ def test_an_interrupted_run_leaves_nothing_behind(checkout: Path, temporary: Pat
         start_new_session=True,
     )
     deadline = time.monotonic() + 60
-    while not list(temporary.glob("pto-gym-*/tileop__sum/f32_4x8")):
+    while not list(temporary.glob("pto-suite-*/tileop__sum/f32_4x8")):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -4,19 +4,26 @@ import json
 
 from pto.core.errors import Diagnostic, Loc
 from pto.core.render import Sources
-from pto.gym import report
-from pto.gym.result import GymResult, RejectedElement
+from pto.suite import report
+from pto.suite.result import RejectedElement, Result
 
 LINE = Diagnostic("PTO-T001", "wrong type", Loc("k.pto", 2, 3))
 WRONG = RejectedElement((3, 7), "1.5", "2.5", 4, 64)
 RESULTS = [
-    GymResult("a/x", "a/x", "a", "passed", None, 0.5),
-    GymResult("b/y", "b", "b", "failed", "check", 0.25, (LINE,)),
-    GymResult("b/z", "b", "b", "failed", "check", 0.25, (LINE,)),
-    GymResult(
-        "b/w", "b", "b", "failed", "compare", 1.0, (Diagnostic("PTO-U067", str(WRONG)),), WRONG
+    Result("a/x", "a/x", "a", "passed", "", 0.5),
+    Result("b/y", "b", "b", "failed", "check", 0.25, (LINE,)),
+    Result("b/z", "b", "b", "failed", "check", 0.25, (LINE,)),
+    Result(
+        "b/w",
+        "b",
+        "b",
+        "failed",
+        "compare",
+        1.0,
+        (Diagnostic("PTO-U067", str(WRONG)),),
+        facts={"difference": WRONG},
     ),
-    GymResult("c/v", "c/v", "c", "not run", "read", 0.0, (Diagnostic("PTO-U064", "no launch"),)),
+    Result("c/v", "c/v", "c", "not run", "read", 0.0, (Diagnostic("PTO-U064", "no launch"),)),
 ]
 
 
@@ -25,7 +32,7 @@ def plain(pieces: list[tuple[str, str]]) -> str:
 
 
 def test_the_table_counts_by_family_and_in_all():
-    rows = [line.split() for line in plain(report.table(RESULTS)).splitlines()]
+    rows = [line.split() for line in plain(report.table(RESULTS, "family")).splitlines()]
     assert rows[0] == ["family", "passed", "failed", "not", "run", "time"]
     assert rows[1] == ["a", "1", ".", ".", "0.50", "s"]
     assert rows[2] == ["b", ".", "3", ".", "1.50", "s"]
@@ -44,16 +51,20 @@ def test_cases_that_fail_alike_are_told_together():
 
 
 def test_the_summary_tells_counts_and_engine():
-    line = plain(report.summary(RESULTS, "reference", 2.0)).strip()
-    assert line == "1 passed, 3 failed, 1 not run of 5 cases in 2.0 s (engine reference)"
+    lines = plain(report.summary(RESULTS, "reference", 2.0)).strip().splitlines()
+    assert lines == [
+        "1 passed, 3 failed, 1 not run of 5 cases in 2.0 s (engine reference)",
+        "failed: 2 check, 1 compare",
+        "not run: 1 read",
+    ]
 
 
 def test_json_holds_everything():
     data = json.loads(report.as_json(RESULTS, 2.0, engine="reference"))
     assert data["engine"] == "reference"
-    assert data["totals"] == {"passed": 1, "failed": 3, "not run": 1}
-    assert data["families"]["b"]["failed"] == 3
+    assert data["totals"] == {"passed": 1, "failed": 3, "not run": 1, "skipped": 0}
+    assert data["groups"]["b"]["failed"] == 3
     assert [case["name"] for case in data["cases"]] == [r.name for r in RESULTS]
     assert data["cases"][1]["findings"][0]["loc"]["line"] == 2
     assert data["cases"][3]["difference"]["index"] == [3, 7]
-    assert data["cases"][0]["difference"] is None
+    assert "difference" not in data["cases"][0]

@@ -7,24 +7,23 @@ import pytest
 
 from pto.core.selection import select
 from pto.gym.cases import find_programs
-from pto.gym.pool import Options
-from pto.gym.result import GymResult
-from pto.gym.runner import Runner
+from pto.gym.runner import Options, Runner
 from pto.gym.scripts import Scripts
+from pto.suite.result import Result
 from tests.gym import checkout as miniature
 
 SUM = Path("examples/tileop/src/testcase/sum")
 SCALE = Path("examples/pto/micro-op/scaling/scale")
-Results = Callable[..., dict[str, GymResult]]
+Results = Callable[..., dict[str, Result]]
 
 
 @pytest.fixture
 def results(checkout: Path, scripts: Scripts, tmp_path: Path, cxx: None) -> Results:
     """Run the miniature with an engine; the results by case."""
 
-    def run(launch: Callable[..., None] = miniature.launch, k: str = "") -> dict[str, GymResult]:
+    def run(launch: Callable[..., None] = miniature.launch, k: str = "") -> dict[str, Result]:
         runner = Runner(scripts, launch, Options())
-        found: list[GymResult] = []
+        found: list[Result] = []
         for program in find_programs(checkout, select(k)):
             work = tmp_path / "work" / program.name
             work.mkdir(parents=True)
@@ -55,24 +54,24 @@ def test_only_what_is_asked_for_is_run(results: Results):
 
 def test_an_engine_that_does_nothing_fails_every_case(results: Results):
     found = results(miniature.launch_nothing)
-    assert {(r.status, r.stage) for r in found.values()} == {("failed", "compare")}
+    assert {(r.status, r.outcome) for r in found.values()} == {("failed", "compare")}
 
 
 def test_the_first_wrong_element_is_named(results: Results):
     found = results(miniature.launch_wrong, k="sum")
     bad, good = found["tileop/sum/f32_4x8"], found["tileop/sum/f32_2x16_part"]
     assert good.status == "passed"
-    assert (bad.status, bad.stage) == ("failed", "compare")
-    assert bad.difference is not None
-    assert bad.difference.index == (1, 5)  # element 13 of 4 x 8
-    assert float(bad.difference.got) == float(bad.difference.expected) + 1
-    assert (bad.difference.differing, bad.difference.size) == (1, 32)
+    assert (bad.status, bad.outcome) == ("failed", "compare")
+    rejected = bad.facts["difference"]
+    assert rejected.index == (1, 5)  # element 13 of 4 x 8
+    assert float(rejected.got) == float(rejected.expected) + 1
+    assert (rejected.differing, rejected.size) == (1, 32)
     assert bad.diagnostics[0].code == "PTO-U067"
     assert "element [1, 5] is" in bad.diagnostics[0].message
     assert "f32_4x8 differs" in bad.diagnostics[0].notes[0].message
 
 
-def one(results: Results, launch: Callable[..., None] = miniature.launch) -> GymResult:
+def one(results: Results, launch: Callable[..., None] = miniature.launch) -> Result:
     return results(launch)["pto/micro-op/scaling/scale"]
 
 
@@ -117,7 +116,7 @@ def test_the_notes_show_what_a_script_said(checkout: Path, results: Results):
 def test_a_program_that_does_not_parse_fails_its_cases(checkout: Path, results: Results):
     edit(checkout / SUM / "sum.pto", "return", "retrun")
     found = results(k="sum")
-    assert {(r.status, r.stage) for r in found.values()} == {("failed", "parse")}
+    assert {(r.status, r.outcome) for r in found.values()} == {("failed", "parse")}
     assert all(r.diagnostics[0].loc is not None for r in found.values())
 
 
@@ -127,14 +126,14 @@ def test_an_error_in_one_function_leaves_the_other_cases_alone(checkout: Path, r
     kernel.write_text(head + "pto.set_flag[<PIPE_V>, <PIPE_V>, <EVENT_ID0>]\n    return" + tail)
     found = results(k="sum")
     bad = found["tileop/sum/f32_4x8"]
-    assert (bad.status, bad.stage) == ("failed", "check")
+    assert (bad.status, bad.outcome) == ("failed", "check")
     assert bad.diagnostics[0].loc is not None
     assert found["tileop/sum/f32_2x16_part"].status == "passed"
 
 
 def test_a_defect_of_the_engine_fails_the_case_and_says_where(results: Results):
     bad = one(results, miniature.launch_broken)
-    assert (bad.status, bad.stage) == ("failed", "run")
+    assert (bad.status, bad.outcome) == ("failed", "run")
     assert bad.diagnostics[0].code == "PTO-U069"
     assert "IndexError: lane 64 of 64" in bad.diagnostics[0].message
     assert "launch_broken" in bad.diagnostics[0].notes[-1].message

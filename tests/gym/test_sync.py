@@ -1,4 +1,4 @@
-"""`pto gym --sync`: programs that leave flags to a compiler get them before they run."""
+"""`pto suite gym --sync`: programs that leave flags to a compiler get them before they run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 
 from pto.core.selection import select
 from pto.gym.cases import find_programs
-from pto.gym.pool import Options
-from pto.gym.result import GymResult
-from pto.gym.runner import Runner
+from pto.gym.runner import Options, Runner
 from pto.gym.scripts import Scripts
 from pto.ir.graph import Module
 from pto.observe.sanitize import launch_sanitized
+from pto.suite.result import Result
 from tests.gym.test_mutate import KERNEL as WITH_FLAGS
 
 pytestmark = pytest.mark.usefixtures("cxx")
@@ -76,7 +75,7 @@ def test_a_program_with_flags_of_its_own_keeps_them(
 
 def _run(
     checkout: Path, scripts: Scripts, work: Path, text: str, sync: bool
-) -> tuple[list[GymResult], list[int]]:
+) -> tuple[list[Result], list[int]]:
     (checkout / "examples/pto/micro-op/scaling/scale/kernel.pto").write_text(text)
     waits: list[int] = []
 

@@ -2,7 +2,7 @@
 
 `python -m tests.prove.soundness GYM [SAMPLE]` runs every mutant of every program under the
 sanitizer, and compares its findings with what the formulas of `pto prove` claim for all sizes.
-SAMPLE is as of `pto gym --sample`.
+SAMPLE is as of `pto suite gym --sample`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import Any
 from pto.core.selection import sampled, select
 from pto.gym.cases import GymProgram, find_programs
 from pto.gym.mutate import Mutated, worth_mutating
-from pto.gym.pool import Options, run_programs
-from pto.gym.result import GymResult
+from pto.gym.runner import Options, suite
 from pto.ir.graph import Module
 from pto.ir.text.parser import parse
 from pto.observe.claims import contradicted
 from pto.observe.fixes.mutants import mutants
 from pto.plan.calls import entry_functions
 from pto.run.launch.host import launch
+from pto.suite import pool
+from pto.suite.result import Result
 from pto.verify.program import target_of
 from tests.observe.catalogue import Fault, faults
 from tests.observe.test_faults import verdict_on
@@ -58,13 +59,13 @@ class _Launch:
 launch_judged = _Launch()
 
 
-def _told(count: Counter[str], result: GymResult) -> bool:
-    count.update(m.judgement for m in result.mutants)
-    count["programs"] += bool(result.mutants)
-    for m in result.mutants:
+def _told(count: Counter[str], result: Result) -> bool:
+    count.update(m.judgement for m in result.facts.get("mutants", ()))
+    count["programs"] += bool(result.facts.get("mutants", ()))
+    for m in result.facts.get("mutants", ()):
         if m.judgement == "missed":
-            print(f"{result.program}:{m.line}: {m.op}: {m.why}", flush=True)
-    print(f"{result.program}: {dict(count)}", file=sys.stderr, flush=True)
+            print(f"{result.case}:{m.line}: {m.op}: {m.why}", flush=True)
+    print(f"{result.case}: {dict(count)}", file=sys.stderr, flush=True)
     return False
 
 
@@ -77,7 +78,7 @@ def main(words: Sequence[str]) -> int:
     programs = sampled(programs, words[1] if len(words) > 1 else str(len(programs)))
     count = Counter[str]()
     options = Options(launch="tests.prove.soundness:launch_judged", engine="jit")
-    run_programs(programs, options, 2, partial(_told, count))
+    pool.run(suite(programs, options), 2, partial(_told, count))
     print(f"{dict(count)} of {len(programs)} programs")
     return bool(wrong or count["missed"])
 

@@ -1,7 +1,7 @@
 """A launch as a folder for a board: a kernel, a host program, data, and a build file.
 
 The folder is a system test in the form of pto-isa: it builds and runs by itself with `run.sh`,
-inside `tests/npu/<arch>/src/st/testcase` with `run_st.py`, and here with `pto cxx st`.
+inside `tests/npu/<arch>/src/st/testcase` with `run_st.py`, and here with `pto suite cxx`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Kernels of whole models, as PyPTO exports them: found, given data, run on both engines, judged.
 
-Upstream's validation scripts say what scalars, sizes and tolerances are; they run as `pto gym` runs
-scripts, in a process of their own, and nothing of them is kept here.
+Upstream's validation scripts set scalars, sizes and tolerances. They run in a process of their own,
+as the scripts of PTO-Gym do, and nothing of them is stored here.
 """

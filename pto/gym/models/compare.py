@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pto.core.dtypes import DType, decode
 from pto.gym.models.rules import Rules
-from pto.gym.result import RejectedElement
+from pto.suite.result import RejectedElement
 
 Array = npt.NDArray[Any]
 

@@ -1,26 +1,25 @@
-"""Runs one kernel of a model: rules, data, both engines, judge. Many at once is `pool`'s."""
+"""Runs one kernel of a model: rules, data, both engines, judge. `pto.suite` runs many at once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import Diagnostic, PtoError
-from pto.core.selection import Selection
 from pto.gym.models.compare import bits_differ, differs
 from pto.gym.models.data import Data, choose, draw, generate, prepare
 from pto.gym.models.kernels import ModelKernel
 from pto.gym.models.peers import launch_on_ranks, reaches_others
 from pto.gym.models.rules import Rules, ask
 from pto.gym.models.tries import Try, may_fit_otherwise, tries
-from pto.gym.result import GymResult, RejectedElement, Stage
-from pto.gym.runner import LaunchKernel, defect, scheduled
+from pto.gym.runner import LaunchKernel, Options, Stage, defect, rejected, scheduled
 from pto.gym.scripts import Scripts
 from pto.ir.graph import Module, Operation
 from pto.ir.text.parser import parse_file
@@ -30,14 +29,31 @@ from pto.plan.calls import entry_functions
 from pto.plan.sync import ordered
 from pto.run.launch.engine import ENGINES
 from pto.run.launch.host import launch
+from pto.suite.case import Case, Suite, Workspace
+from pto.suite.result import RejectedElement, Result
+from pto.suite.worker import named
 from pto.target.profile import Target
 from pto.verify.program import judge
 
-if TYPE_CHECKING:
-    from pto.gym.pool import Options
-
 Array = npt.NDArray[Any]
 BOTH = "both"
+
+
+def suite(kernels: Sequence[ModelKernel], options: Options, keep: Path | None = None) -> Suite:
+    """The kernels of models as cases."""
+    cases = [Case(k.name, k.family, k, k.weight) for k in kernels]
+    return Suite("pto.gym.models.runner:run_kernel", cases, options, options.seconds, keep)
+
+
+def run_kernel(options: Options, kernel: ModelKernel, work: Workspace) -> Iterator[Result]:
+    """The one result of a kernel, in a worker."""
+    runner = _runner(options, work.cache)
+    return runner.run(kernel, work.folder, started=work.started)
+
+
+@cache
+def _runner(options: Options, folder: Path) -> ModelRunner:
+    return ModelRunner(Scripts(options.seconds, folder), named(options.launch), options)
 
 
 class _Ended(Exception):
@@ -65,15 +81,13 @@ class ModelRunner:
     def run(
         self,
         program: ModelKernel,
-        selection: Selection,
         work: Path,
         *,
-        skip: frozenset[str] = frozenset(),
         started: Callable[[str], None] = lambda name: None,
-    ) -> Iterator[GymResult]:
+    ) -> Iterator[Result]:
         """The one result of a kernel."""
         started(program.name)
-        blank = GymResult(program.name, program.name, program.family, "failed")
+        blank = Result(program.name, program.name, program.family, "failed")
         began = time.perf_counter()
         try:
             found = self._case(program, work, blank)
@@ -82,17 +96,17 @@ class ModelRunner:
             found = replace(
                 blank,
                 status=status,
-                stage=end.stage,
+                outcome=end.stage,
                 diagnostics=end.found,
-                difference=end.difference,
+                facts=rejected(end.difference),
             )
         except PtoError as error:
-            found = replace(blank, stage="run", diagnostics=error.diagnostics)
+            found = replace(blank, outcome="run", diagnostics=error.diagnostics)
         except Exception as error:  # a defect of ours: this case's, not the run's
-            found = replace(blank, stage="run", diagnostics=(defect(error),))
+            found = replace(blank, outcome="run", diagnostics=(defect(error),))
         yield replace(found, seconds=time.perf_counter() - began)
 
-    def _case(self, program: ModelKernel, work: Path, blank: GymResult) -> GymResult:
+    def _case(self, program: ModelKernel, work: Path, blank: Result) -> Result:
         try:
             rules = ask(program, self.scripts, work)
         except PtoError as error:
@@ -100,7 +114,7 @@ class ModelRunner:
         target, data, golden, runs = self._runs(program, rules, work)
         _judge(data, runs, golden, rules)
         how = "golden" if golden else "engines" if len(runs) > 1 else "ran"
-        return replace(blank, status="passed", target=str(target), judged=how)
+        return replace(blank, status="passed", target=str(target), outcome=how)
 
     def _runs(
         self, program: ModelKernel, rules: Rules, work: Path
