@@ -278,10 +278,7 @@ class Kernel(Generic[P]):
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
         made, arrays, given = self.specialise(self.values(args, named), blocks)
-        written = may_be_written([*made.module.functions()], len(given))
-        passed = [p for p in self.parameters if p.kind != "constant"]
-        held = dict(zip((p.name for p in passed if p.kind == "array"), arrays, strict=True))
-        arrays = written_back(held, {p.name for n, p in enumerate(passed) if n in written})
+        arrays = self._written_back(made, arrays, given)
         verdict = sanitize(
             made.module,
             args=given,
@@ -351,8 +348,20 @@ class Kernel(Generic[P]):
     ) -> tuple[Specialised, list[object]]:
         """The program for arguments (a shape may replace an array), and its own arguments."""
         values = zip(self.parameters, self.values(args, named), strict=True)
-        made, _, given = self.specialise([shaped(p, v) for p, v in values], blocks)
+        made, arrays, given = self.specialise([shaped(p, v) for p, v in values], blocks)
+        self._written_back(made, arrays, given)
         return made, given
+
+    def _written_back(
+        self, made: Specialised, arrays: Sequence[Borrowed], args: Sequence[object]
+    ) -> list[Borrowed]:
+        """The arrays of a call, of which those that the program writes are written back; raises
+        where an array that is copied overlaps another one. `args`: the program's arguments."""
+        written = may_be_written([*made.module.functions()], len(args))
+        passed = [p for p in self.parameters if p.kind != "constant"]
+        names = (p.name for p in passed if p.kind == "array")
+        by_name = dict(zip(names, arrays, strict=True))
+        return written_back(by_name, {p.name for n, p in enumerate(passed) if n in written})
 
     @placed
     def prove(

@@ -276,6 +276,15 @@ def test_blocks_of_arrays_that_overlap_are_not_proved():
     assert verdicts(doubled[2].prove(room[:32], room[32:64]))["blocks"] == "proved"
 
 
+def test_copies_of_arrays_that_overlap_are_refused_as_in_a_run():
+    """Columns of one array are copied for a launch, so that their memory is no longer shared."""
+    room = np.ones((80, 128), np.float32)
+    for call in (doubled.prove, doubled[5].prove, doubled[5]):
+        with pytest.raises(PtoError, match="PTO-U191"):
+            call(room[:, :64], room[:, 56:120])
+    assert verdicts(doubled[5].prove(room[:, :64], room[:, 64:]))["blocks"] == "proved"
+
+
 def test_one_array_for_two_parameters_is_followed():
     x = np.ones((80, 64), np.float32)
     found = doubled[5].prove(x, x)
