@@ -59,7 +59,7 @@ def _of_kernel(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     made, values = program.traced(args.file, args, whole=False)
     general = generalised(made)
     given = _numbers(args.set, entry_functions(general.made.module, None))
-    return prove_kernel(made, values, general=general, given=given, **stated)
+    return prove_kernel(made, values, general=general, numbers_given=given, **stated)
 
 
 def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
@@ -68,7 +68,7 @@ def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     names = [args.entry] if args.entry is not None else entry_names(module)
     functions = [f for name in names for f in entry_functions(module, name)]
     given = _numbers(args.set, functions)
-    return prove(module, functions, profile=target.profile.name, given=given, **stated)
+    return prove(module, functions, profile=target.profile.name, numbers=given, **stated)
 
 
 def _numbers(words: Sequence[str], functions: Sequence[Operation]) -> dict[str, int]:

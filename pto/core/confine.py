@@ -59,14 +59,14 @@ def limit(seconds: float, megabytes: int) -> None:
     """Limit memory, processor time and files of this process, and end it with its parent."""
     if resource is None:
         return
-    for what, most in (
+    for resource_kind, most in (
         (resource.RLIMIT_AS, megabytes << 20),
         (resource.RLIMIT_CPU, int(2 * seconds) + 1),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
         with suppress(ValueError, OSError):  # a lower limit stays
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(resource_kind, (most, most))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
@@ -90,12 +90,12 @@ def _confine_files(libc: ctypes.CDLL, readable: Iterable[str | Path]) -> bool:
         return False
     for path in readable:
         with suppress(OSError):
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
             allowed = _READ if Path(path).is_dir() else _READ & ~(1 << 3)
             libc.syscall(
-                _ADD_RULE, rules, 1, ctypes.c_char_p(struct.pack("=Qi", allowed, place)), 0
+                _ADD_RULE, rules, 1, ctypes.c_char_p(struct.pack("=Qi", allowed, folder)), 0
             )
-            os.close(place)
+            os.close(folder)
     done = libc.syscall(_RESTRICT, rules, 0)
     os.close(rules)
     return done == 0
@@ -103,10 +103,10 @@ def _confine_files(libc: ctypes.CDLL, readable: Iterable[str | Path]) -> bool:
 
 def _confine_calls(libc: ctypes.CDLL) -> bool:
     """A filter of system calls: no sockets, processes, signals to others, or traces."""
-    known = _MACHINES.get(platform.machine())
-    if known is None:
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
         return False
-    column, architecture, clone = known
+    column, architecture, clone = machine
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _EPERM)]
     code += [(_LOAD, 0, 0, 0), (_LEAST, 0, 1, _OTHER_ABI), (_RETURN, 0, 0, _EPERM)]
     for number in (numbers[column] for numbers in _REFUSED.values()):
@@ -115,9 +115,9 @@ def _confine_calls(libc: ctypes.CDLL) -> bool:
     code += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ENOSYS)]  # libraries then use clone
     code += [(_EQUAL, 0, 3, clone), (_LOAD, 0, 0, 16), (_ANY_BIT, 1, 0, _THREAD)]
     code += [(_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)]
-    packed = b"".join(struct.pack("=HBBI", *each) for each in code)
-    held = ctypes.create_string_buffer(packed)
-    program = struct.pack("@HP", len(code), ctypes.addressof(held))
+    packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+    buffer = ctypes.create_string_buffer(packed)
+    program = struct.pack("@HP", len(code), ctypes.addressof(buffer))
     return libc.prctl(_SECCOMP, 2, ctypes.c_char_p(program), 0, 0) == 0
 
 

@@ -42,7 +42,7 @@ def run(
             (home / name).write_bytes(data)
         with (home / "out").open("w+b") as out, (home / "err").open("w+b") as err:
             status = _ended([module, *words], home, limits, out, err)
-            texts = [_read(each, folder) for each in (out, err)]
+            texts = [_read(stream, folder) for stream in (out, err)]
     return {"status": status, **_told(status, limits), **_result(*texts)}
 
 
@@ -68,9 +68,9 @@ def _limit(limits: ProcessLimits) -> None:
 
 
 def _environment() -> dict[str, str]:
-    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "XDG_CACHE_HOME")
-    found = {name: os.environ[name] for name in kept if name in os.environ}
-    return {**found, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
+    names = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TEMP", "SYSTEMROOT", "XDG_CACHE_HOME")
+    environment = {name: os.environ[name] for name in names if name in os.environ}
+    return {**environment, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONSAFEPATH": "1"}
 
 
 def _read(file: Any, folder: str) -> str:
@@ -87,8 +87,8 @@ def _told(status: int, limits: ProcessLimits) -> dict[str, str]:
 
 
 def _result(out: str, err: str) -> dict[str, Any]:
-    shown = {"messages": err[-_SHOWN:]} if err.strip() else {}
+    messages = {"messages": err[-_SHOWN:]} if err.strip() else {}
     try:
-        return {"result": json.loads(out), **shown}
+        return {"result": json.loads(out), **messages}
     except ValueError:
-        return {"text": out, **shown} if out.strip() else shown
+        return {"text": out, **messages} if out.strip() else messages

@@ -126,20 +126,22 @@ def _by_rounding(items: npt.NDArray[Any], dst: DType, mode: Round) -> npt.NDArra
     """Rounded and limited in a float type that holds every value of `dst`."""
     with np.errstate(invalid="ignore"):  # a signalling NaN
         wide: npt.NDArray[Any] = items.astype(np.float32 if dst.bits < 32 else np.float64)
-    whole = round_integral(wide, mode)
-    whole = np.minimum(np.maximum(whole, whole.dtype.type(dst.min)), whole.dtype.type(dst.max))
-    return np.asarray(_replace_nan(whole, 0.0)).astype(dst.numpy)
+    rounded = round_integral(wide, mode)
+    rounded = np.minimum(
+        np.maximum(rounded, rounded.dtype.type(dst.min)), rounded.dtype.type(dst.max)
+    )
+    return np.asarray(_replace_nan(rounded, 0.0)).astype(dst.numpy)
 
 
 def _by_table(
     items: npt.NDArray[Any], src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
 ) -> npt.NDArray[Any]:
     table = byte_table(src, dst, mode, saturate, keep_nan)
-    found = table[items]
+    converted = table[items]
     if src.is_packed:
         items = np.atleast_1d(items)
-        found = found.reshape(*items.shape[:-1], items.shape[-1] * table.shape[1])
-    return np.asarray(found).view(dst.numpy)
+        converted = converted.reshape(*items.shape[:-1], items.shape[-1] * table.shape[1])
+    return np.asarray(converted).view(dst.numpy)
 
 
 @lru_cache(maxsize=1024)

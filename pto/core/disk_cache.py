@@ -51,8 +51,8 @@ class DiskCache:
 
     def directory(self) -> Path | None:
         """The folder; None if the user has no home."""
-        given, root = os.environ.get(self.variable), _root()
-        return Path(given) if given else root / self.folder if root is not None else None
+        folder_set, root = os.environ.get(self.variable), _root()
+        return Path(folder_set) if folder_set else root / self.folder if root is not None else None
 
     def refused(self) -> str:
         """The reason why the folder is not used; empty if it is."""
@@ -65,50 +65,50 @@ class DiskCache:
 
     def entries(self) -> list[CacheEntry]:
         """Files or folders of the user with the name of an entry, least recently used first."""
-        found: list[CacheEntry] = []
+        cached: list[CacheEntry] = []
         kind = stat.S_ISDIR if self.has_folders else stat.S_ISREG
         home = self.trusted()
         if home is None:
-            return found
+            return cached
         with suppress(OSError), os.scandir(home) as listed:
-            for each in (e for e in listed if self.name.fullmatch(e.name)):
+            for item in (e for e in listed if self.name.fullmatch(e.name)):
                 with suppress(OSError):
-                    status = each.stat(follow_symlinks=False)
+                    status = item.stat(follow_symlinks=False)
                     if not distrust(status, kind):
-                        sizes = _sizes(each.path) if self.has_folders else [status.st_size]
-                        path = Path(each.path)
-                        found.append(CacheEntry(status.st_mtime, len(sizes), sum(sizes), path))
-        return sorted(found)
+                        sizes = _sizes(item.path) if self.has_folders else [status.st_size]
+                        path = Path(item.path)
+                        cached.append(CacheEntry(status.st_mtime, len(sizes), sum(sizes), path))
+        return sorted(cached)
 
     def info(self) -> Info:
-        own = [each for each in self.entries() if self.is_ours(each.path)]
-        files, nbytes = sum(e.files for e in own), sum(e.nbytes for e in own)
+        entries = [entry for entry in self.entries() if self.is_ours(entry.path)]
+        files, nbytes = sum(e.files for e in entries), sum(e.nbytes for e in entries)
         return Info(self.directory(), files, nbytes, self.refused())
 
     def clear(self, unused: float = 0.0) -> int:
         """Remove entries that were not used for so many seconds; returns the number of files."""
         old = [e for e in self.entries() if not unused or e.last_use < time.time() - unused]
-        own = [each for each in old if self.is_ours(each.path)]
-        for each in own:
-            _remove(each.path)
-        return sum(each.files for each in own)
+        ours = [entry for entry in old if self.is_ours(entry.path)]
+        for entry in ours:
+            _remove(entry.path)
+        return sum(entry.files for entry in ours)
 
     def shrink(self, limit: int) -> None:
         """Remove the least recently used entries until the rest has at most `limit` bytes."""
-        found = self.entries()
-        total = sum(each.nbytes for each in found)
-        for each in found:
+        entries = self.entries()
+        total = sum(entry.nbytes for entry in entries)
+        for entry in entries:
             if total <= limit:
                 return
-            if self.is_ours(each.path):
-                _remove(each.path)
-            total -= each.nbytes
+            if self.is_ours(entry.path):
+                _remove(entry.path)
+            total -= entry.nbytes
 
 
 def make_folder(path: Path) -> None:
     """Create a folder and its missing parents, all writable by the user alone."""
-    for each in reversed([p for p in (path, *path.parents) if not p.exists()]):
-        each.mkdir(mode=0o700, exist_ok=True)
+    for folder in reversed([p for p in (path, *path.parents) if not p.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def users_root() -> Path | None:
@@ -121,8 +121,8 @@ def users_root() -> Path | None:
 
 
 def _root() -> Path | None:
-    given = os.environ.get("PTO_CACHE_DIR")
-    return Path(given) if given else users_root()
+    folder = os.environ.get("PTO_CACHE_DIR")
+    return Path(folder) if folder else users_root()
 
 
 def _remove(path: Path) -> None:
@@ -135,12 +135,12 @@ def _remove(path: Path) -> None:
 
 def _sizes(folder: str) -> list[int]:
     """Bytes of each file; a file that another process removes meanwhile does not count."""
-    found: list[int] = []
+    sizes: list[int] = []
     for top, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                found.append(Path(top, name).lstat().st_size)
-    return found
+                sizes.append(Path(top, name).lstat().st_size)
+    return sizes
 
 
 def refused(folder: Path | None) -> str:
@@ -163,13 +163,13 @@ def is_trusted(path: Path, is_kind: Callable[[int], bool] = stat.S_ISREG) -> boo
         return False
 
 
-def distrust(found: os.stat_result, is_kind: Callable[[int], bool]) -> str:
+def distrust(status: os.stat_result, is_kind: Callable[[int], bool]) -> str:
     """The reason not to trust a file or folder; empty if it is trusted."""
-    if not is_kind(found.st_mode):
+    if not is_kind(status.st_mode):
         return "it is of another kind"
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         return "it belongs to another user"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "others may write to it"
     return ""
 
@@ -273,15 +273,15 @@ def _secret() -> bytes | None:
     if home is None or refused(home):
         return None
     path = home / _KEY
-    found = _read(path)
-    if found is None:
+    secret = _read(path)
+    if secret is None:
         try:
             make_folder(home)
             _put(path, os.urandom(_DIGEST), only_new=True)
         except OSError:
             return None
-        found = _read(path)
-    return found if found and len(found) == _DIGEST else None
+        secret = _read(path)
+    return secret if secret and len(secret) == _DIGEST else None
 
 
 # ---- files

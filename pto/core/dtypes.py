@@ -163,11 +163,11 @@ def dtype(spelling: str | DType | np.dtype[Any]) -> DType:
     if isinstance(spelling, DType):
         return spelling
     is_word = isinstance(spelling, str)
-    found = _BY_SPELLING.get(spelling) if is_word else BY_NUMPY.get(spelling)
-    if found is None:
+    type_of_spelling = _BY_SPELLING.get(spelling) if is_word else BY_NUMPY.get(spelling)
+    if type_of_spelling is None:
         name = spelling if is_word else spelling.name
         raise fail("PTO-T001", f"`{name}` is not an element type", help=_help_for(name))
-    return found
+    return type_of_spelling
 
 
 def _help_for(unknown: str) -> str:
@@ -176,8 +176,8 @@ def _help_for(unknown: str) -> str:
     other_case = [s for s in _BY_SPELLING if s.lower() == unknown.lower()]
     if other_case:
         return f"did you mean `{other_case[0]}`? Type names are spelled in this case"
-    known = "the element types are " + ", ".join(t.name for t in ALL)
-    return nearest(unknown, _BY_SPELLING) or known
+    all_names = "the element types are " + ", ".join(t.name for t in ALL)
+    return nearest(unknown, _BY_SPELLING) or all_names
 
 
 # --- items <-> values -------------------------------------------------------------------------
@@ -185,15 +185,15 @@ def _help_for(unknown: str) -> str:
 
 def items_of(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
     """`items` as storage items of `t`, without a copy; they come in either view of `t`."""
-    given = np.asarray(items)
-    if given.dtype not in (t.storage, t.numpy):
+    array = np.asarray(items)
+    if array.dtype not in (t.storage, t.numpy):
         allowed = " or ".join(dict.fromkeys((t.storage.name, t.numpy.name)))
         raise fail(
             "PTO-T002",
-            f"items of {t} have the NumPy type {allowed}, not {given.dtype.name}",
+            f"items of {t} have the NumPy type {allowed}, not {array.dtype.name}",
             help="convert numbers to items with `encode`",
         )
-    return given.view(t.storage)
+    return array.view(t.storage)
 
 
 def unpack_nibbles(items: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -226,30 +226,30 @@ def decode(t: DType, items: npt.ArrayLike) -> npt.NDArray[Any]:
 
     A packed type gives its two values side by side along the last axis.
     """
-    held = items_of(t, items)
+    stored = items_of(t, items)
     if t.is_packed:
-        held = _halves(held) if t is BF16X2 else unpack_nibbles(held)
+        stored = _halves(stored) if t is BF16X2 else unpack_nibbles(stored)
     if t.form:
-        return np.asarray(floats.unpack(t.form, held))
+        return np.asarray(floats.unpack(t.form, stored))
     if t is I1:
-        return np.asarray(held & np.uint8(1)).astype(np.int64)
+        return np.asarray(stored & np.uint8(1)).astype(np.int64)
     if t is I4X2:
-        return (held ^ np.uint8(8)).astype(np.int64) - 8
-    return held.view(t.numpy).astype(np.uint64 if t is U64 else np.int64)
+        return (stored ^ np.uint8(8)).astype(np.int64) - 8
+    return stored.view(t.numpy).astype(np.uint64 if t is U64 else np.int64)
 
 
 def numbers_of(values: npt.ArrayLike) -> npt.NDArray[Any]:
     """`values` as float64, int64 or uint64, exactly."""
-    given = np.asarray(values)
-    if given.dtype.kind in "biu":
-        return given.astype(np.uint64 if given.dtype == np.uint64 else np.int64, copy=False)
+    array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        return array.astype(np.uint64 if array.dtype == np.uint64 else np.int64, copy=False)
     # NumPy calls most floats of ml_dtypes kind V, as it does records.
-    kind, home = given.dtype.kind, given.dtype.type.__module__
-    if (kind == "f" or (kind == "V" and home == "ml_dtypes")) and given.dtype.itemsize <= 8:
-        return given.astype(np.float64, copy=False)
+    kind, home = array.dtype.kind, array.dtype.type.__module__
+    if (kind == "f" or (kind == "V" and home == "ml_dtypes")) and array.dtype.itemsize <= 8:
+        return array.astype(np.float64, copy=False)
     raise fail(
         "PTO-T004",
-        f"values of NumPy type {given.dtype.name} are not numbers of at most 64 bits",
+        f"values of NumPy type {array.dtype.name} are not numbers of at most 64 bits",
         help="give integers, floats or booleans that fit 64 bits",
     )
 

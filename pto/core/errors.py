@@ -77,8 +77,8 @@ class Diagnostic:
     def is_request(self) -> bool:
         """True if the request is wrong and not a program: a command then ends with status 2."""
         area, number = self.code[4], int(self.code[5:])
-        asked = area == "U" and any(low <= number <= high for low, high in _REQUESTS)
-        return self.loc is None and (asked or self.code == "PTO-P004")
+        is_usage = area == "U" and any(low <= number <= high for low, high in _REQUESTS)
+        return self.loc is None and (is_usage or self.code == "PTO-P004")
 
     def at(self, loc: Loc | None) -> Diagnostic:
         """The same finding at `loc`, unless it already has a place of its own."""
@@ -117,23 +117,23 @@ def fail(code: str, message: str, *, loc: Loc | None = None, help: str | None = 
 _MEANT = "did you mean"
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """A help line that names the closest known words, or None when nothing is close."""
-    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    close = difflib.get_close_matches(word, list(candidates), n=3, cutoff=0.6)
     if not close:
         return None
     return f"{_MEANT} " + " or ".join(f"`{c}`" for c in close) + "?"
 
 
 def look_up(
-    known: Mapping[str, T], key: str, code: str, what: str, listed: Iterable[str] = ()
+    entries: Mapping[str, T], key: str, code: str, wrong_key: str, listed: Iterable[str] = ()
 ) -> T:
-    """The entry of a key; if there is none, an error that lists `what` there is."""
-    found = known.get(key)
-    if found is None:
-        names = ", ".join(listed or known)
-        raise fail(code, f"unknown {what} are {names}", help=nearest(key, known))
-    return found
+    """The entry of a key; if there is none, an error that lists `wrong_key` there is."""
+    value = entries.get(key)
+    if value is None:
+        names = ", ".join(listed or entries)
+        raise fail(code, f"unknown {wrong_key} are {names}", help=nearest(key, entries))
+    return value
 
 
 def suggestions(help: str | None) -> list[str]:

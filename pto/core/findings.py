@@ -18,8 +18,8 @@ def sources_of(diagnostics: Sequence[Diagnostic]) -> render.Sources:
     """The text that findings point into; Python keeps that of cells and consoles."""
     places = [d.loc for d in diagnostics] + [n.loc for d in diagnostics for n in d.notes]
     texts = {loc.file: "".join(linecache.getlines(loc.file)) for loc in places if loc}
-    shown = {file: text for file, text in texts.items() if text}
-    return render.Sources(shown)
+    nonempty = {file: text for file, text in texts.items() if text}
+    return render.Sources(nonempty)
 
 
 class Findings(list[Diagnostic]):
@@ -29,16 +29,16 @@ class Findings(list[Diagnostic]):
     """
 
     def __init__(
-        self, found: Iterable[Diagnostic] = (), about: str = "", summary: str = ""
+        self, diagnostics: Iterable[Diagnostic] = (), about: str = "", summary: str = ""
     ) -> None:
-        super().__init__(found)
+        super().__init__(diagnostics)
         self.about = about
         self.summary = summary
 
     def __str__(self) -> str:
-        shown = rendered(self) if self else "no findings"
-        shown = f"{shown}\n{self.summary}" if self.summary else shown
-        return f"{shown}; {self.about}" if self.about and not self else shown
+        text = rendered(self) if self else "no findings"
+        text = f"{text}\n{self.summary}" if self.summary else text
+        return f"{text}; {self.about}" if self.about and not self else text
 
     __repr__ = __str__
 

@@ -73,9 +73,9 @@ def round_mode(spelling: str | Round) -> Round:
 
 
 def _ties_away(x: F64) -> F64:
-    whole = trunc(x)
+    integral = trunc(x)
     # x - whole is exact, so 0.49999999999999994 is not mistaken for a tie.
-    return whole + copysign(absolute(x - whole) >= 0.5, x)
+    return integral + copysign(absolute(x - integral) >= 0.5, x)
 
 
 def _to_odd(x: F64) -> F64:
@@ -119,23 +119,23 @@ def integers_of_floats(
     wrap modulo 2^n. Values beyond 64 bits are clamped first: +inf gives all ones, -inf the bits of
     -2^63 (pto-isa TCvt.hpp, integers).
     """
-    whole = round_integral(x, mode)
-    whole = np.where(np.isnan(whole), 0.0, whole)
+    rounded = round_integral(x, mode)
+    rounded = np.where(np.isnan(rounded), 0.0, rounded)
     if saturate:
-        return _limited(whole, low, high)
-    whole = np.clip(whole, -(2.0**63), 2.0**64)
-    bits = np.where(whole < 2.0**63, whole, whole - 2.0**64).astype(np.int64)
-    return np.where(whole == 2.0**64, np.int64(-1), bits)
+        return _limited(rounded, low, high)
+    rounded = np.clip(rounded, -(2.0**63), 2.0**64)
+    bits = np.where(rounded < 2.0**63, rounded, rounded - 2.0**64).astype(np.int64)
+    return np.where(rounded == 2.0**64, np.int64(-1), bits)
 
 
-def _limited(whole: F64, low: int, high: int) -> npt.NDArray[Any]:
+def _limited(rounded: F64, low: int, high: int) -> npt.NDArray[Any]:
     if high < 2**53:
-        return np.clip(whole, low, high).astype(np.int64)
+        return np.clip(rounded, low, high).astype(np.int64)
     target = np.uint64 if high > np.iinfo(np.int64).max else np.int64
     # float(2^63 - 1) is 2^63, which no int64 holds: such bounds are set after the cast.
-    over = whole >= float(high)
-    under = whole <= float(low)
-    inside = np.where(over | under, 0.0, whole).astype(target)
+    over = rounded >= float(high)
+    under = rounded <= float(low)
+    inside = np.where(over | under, 0.0, rounded).astype(target)
     return np.where(over, target(high), np.where(under, target(low), inside))
 
 
@@ -160,8 +160,8 @@ def floats_for_rounding(values: npt.NDArray[Any]) -> F64:
         return values.astype(np.float64)
     size = magnitudes(values)
     folded = (size | ((size & _SPARE != 0).astype(np.uint64) << np.uint64(11))) & ~_SPARE
-    kept = np.where(size < np.uint64(1 << 53), size, folded).astype(np.float64)
-    return np.where(values < 0, -kept, kept)
+    rounded = np.where(size < np.uint64(1 << 53), size, folded).astype(np.float64)
+    return np.where(values < 0, -rounded, rounded)
 
 
 def floats_of_integers(values: npt.NDArray[Any], mode: Round) -> F64:
@@ -169,12 +169,12 @@ def floats_of_integers(values: npt.NDArray[Any], mode: Round) -> F64:
     size = magnitudes(values)
     # Without the spare bits the cast is exact, so its exponent is the true bit length.
     drop = np.maximum(np.frexp((size & ~_SPARE).astype(np.float64))[1] - 53, 0)
-    kept = size >> drop.astype(np.uint64)
-    rest = np.ldexp((size - (kept << drop.astype(np.uint64))).astype(np.float64), -drop)
+    high_bits = size >> drop.astype(np.uint64)
+    rest = np.ldexp((size - (high_bits << drop.astype(np.uint64))).astype(np.float64), -drop)
     # Only the last kept bit and what lies below it decide; together they fit a float64.
     sign = np.where(values < 0, -1.0, 1.0)
-    last = round_integral(sign * ((kept & np.uint64(1)).astype(np.float64) + rest), mode)
-    return np.ldexp(sign * (kept & ~np.uint64(1)).astype(np.float64) + last, drop)
+    last = round_integral(sign * ((high_bits & np.uint64(1)).astype(np.float64) + rest), mode)
+    return np.ldexp(sign * (high_bits & ~np.uint64(1)).astype(np.float64) + last, drop)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -364,11 +364,11 @@ def _overflowed(form: FloatFormat, rounded: F64, mode: Round) -> F64:
     if not over.any():
         return rounded
     infinite = np.isinf(rounded)
-    kept = over & ~infinite & _toward_zero(rounded, mode)
+    stays = over & ~infinite & _toward_zero(rounded, mode)
     if not form.inf and form.nan is None:
-        kept = over
+        stays = over
     outside = np.copysign(np.inf, rounded) if form.inf else np.full_like(rounded, np.nan)
-    return np.where(kept, np.copysign(form.max, rounded), np.where(over, outside, rounded))
+    return np.where(stays, np.copysign(form.max, rounded), np.where(over, outside, rounded))
 
 
 def _toward_zero(values: F64, mode: Round) -> npt.NDArray[np.bool_]:

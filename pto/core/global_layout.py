@@ -45,20 +45,20 @@ class GlobalLayout:
     def indices(self, r: Any, c: Any, shape: Shape5, itemsize: int) -> dict[int, Any]:
         """(r, c) -> index in every dimension; ints or index arrays. Dimensions not named are 0."""
         sizes = self._sizes(shape, itemsize)
-        found: dict[int, Any] = {}
+        by_axis: dict[int, Any] = {}
         for number, axes in ((r, self.row_axes), (c, self.col_axes)):
             rest = number
             for axis in reversed(axes):
                 # The slowest dimension takes all that is left, as in the formulas of the ISA.
-                found[axis] = rest if axis == axes[0] else rest % sizes[axis]
+                by_axis[axis] = rest if axis == axes[0] else rest % sizes[axis]
                 rest = rest // sizes[axis]
-        return found
+        return by_axis
 
     def offset(self, r: Any, c: Any, shape: Shape5, strides: Shape5, itemsize: int) -> Any:
         """Element offset of (r, c): the sum of index * stride."""
         steps = (*strides, 1)
-        found = self.indices(r, c, shape, itemsize)
-        return sum(index * steps[axis] for axis, index in found.items())
+        by_axis = self.indices(r, c, shape, itemsize)
+        return sum(index * steps[axis] for axis, index in by_axis.items())
 
     def check(self, shape: Shape5) -> None:
         """Raise if a dimension with a size fixed by the layout has another size."""
@@ -110,8 +110,8 @@ GLOBAL_LAYOUTS: Final = {
 
 def global_layout(name: str) -> GlobalLayout:
     """The global layout called `name`, in any case."""
-    what = f"global layout `{name}`; the layouts"
-    return look_up(GLOBAL_LAYOUTS, name.upper(), "PTO-L001", what)
+    wrong_key = f"global layout `{name}`; the layouts"
+    return look_up(GLOBAL_LAYOUTS, name.upper(), "PTO-L001", wrong_key)
 
 
 def contiguous(shape: Shape5) -> Shape5:

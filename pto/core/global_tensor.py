@@ -49,8 +49,8 @@ class GlobalTensor:
         if len(strides) != len(shape):
             raise _malformed(shape, strides, "has as many strides as dimensions")
         # A dimension of one element is never stepped over: its stride is only bookkeeping.
-        whole = max((n * step for n, step in zip(shape, strides, strict=True)), default=1)
-        return cls(memory, address, dtype, five, _five(strides, whole), layout)
+        extent = max((n * step for n, step in zip(shape, strides, strict=True)), default=1)
+        return cls(memory, address, dtype, five, _five(strides, extent), layout)
 
     @classmethod
     def from_array(
@@ -117,8 +117,8 @@ class GlobalTensor:
     def matrix(self) -> npt.NDArray[Any] | None:
         """A writable view of shape `matrix_shape`, or None where that needs a copy."""
         parts = self.as_matrix()
-        whole = parts.reshape(self.matrix_shape)
-        return whole if np.may_share_memory(parts, whole) else None
+        reshaped = parts.reshape(self.matrix_shape)
+        return reshaped if np.may_share_memory(parts, reshaped) else None
 
     def read_matrix(self) -> npt.NDArray[Any]:
         """A copy of the elements of shape `matrix_shape`."""

@@ -40,7 +40,7 @@ def findings(diagnostics: Sequence[Diagnostic], sources: Sources | None = None) 
     """Findings with their source lines; "no findings" in green for an empty list."""
     if not diagnostics:
         return block('<span style="color:#2e9a4a;font-weight:bold">no findings</span>', "#2e9a4a")
-    known = sources or Sources()
+    texts = sources or Sources()
     bad = any(d.severity == "error" for d in diagnostics)
-    shown = "\n".join(styled(pieces(d, known)) for d in diagnostics)
-    return block(shown, "#d03a3a" if bad else "#b07d00")
+    rendered = "\n".join(styled(pieces(d, texts)) for d in diagnostics)
+    return block(rendered, "#d03a3a" if bad else "#b07d00")

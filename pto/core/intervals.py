@@ -16,15 +16,15 @@ EVERYTHING: Intervals = np.array([[0, 1 << 62]], np.int64)
 
 def merged(pieces: Sequence[Intervals]) -> Intervals:
     """All of them as one: overlaps and neighbours joined."""
-    found = np.concatenate([NOTHING, *pieces])
-    found = found[found[:, 1] > found[:, 0]]
-    if len(found) < 2:
-        return found
-    found = found[np.argsort(found[:, 0], kind="stable")]
-    farthest = np.maximum.accumulate(found[:, 1])
-    first = np.flatnonzero(np.concatenate([[True], found[1:, 0] > farthest[:-1]]))
-    last = np.concatenate([first[1:], [len(found)]]) - 1
-    return np.stack([found[first, 0], farthest[last]], axis=1)
+    all_pieces = np.concatenate([NOTHING, *pieces])
+    all_pieces = all_pieces[all_pieces[:, 1] > all_pieces[:, 0]]
+    if len(all_pieces) < 2:
+        return all_pieces
+    all_pieces = all_pieces[np.argsort(all_pieces[:, 0], kind="stable")]
+    farthest = np.maximum.accumulate(all_pieces[:, 1])
+    first = np.flatnonzero(np.concatenate([[True], all_pieces[1:, 0] > farthest[:-1]]))
+    last = np.concatenate([first[1:], [len(all_pieces)]]) - 1
+    return np.stack([all_pieces[first, 0], farthest[last]], axis=1)
 
 
 def meet(a: Intervals, b: Intervals) -> bool:
@@ -54,33 +54,33 @@ def without(a: Intervals, b: Intervals) -> Intervals:
     return common(a, np.stack([lows, highs], axis=1))
 
 
-def length(found: Intervals) -> int:
-    return int((found[:, 1] - found[:, 0]).sum())
+def length(pieces: Intervals) -> int:
+    return int((pieces[:, 1] - pieces[:, 0]).sum())
 
 
-def within(found: Intervals, start: int, end: int) -> Intervals:
+def within(pieces: Intervals, start: int, end: int) -> Intervals:
     """The part between two addresses, counted from the first."""
-    low, high = np.searchsorted(found[:, 1], start, "right"), np.searchsorted(found[:, 0], end)
-    return np.clip(found[low:high], start, end) - start
+    low, high = np.searchsorted(pieces[:, 1], start, "right"), np.searchsorted(pieces[:, 0], end)
+    return np.clip(pieces[low:high], start, end) - start
 
 
-def gather(data: Bytes, found: Intervals) -> Bytes:
+def gather(data: Bytes, pieces: Intervals) -> Bytes:
     """The bytes of all stretches, one after the other."""
-    out = np.empty(length(found), np.uint8)
-    for (start, end), (low, high) in _pairs(found):
+    out = np.empty(length(pieces), np.uint8)
+    for (start, end), (low, high) in _pairs(pieces):
         out[low:high] = data[start:end]
     return out
 
 
-def scatter(data: Bytes, found: Intervals, values: Bytes) -> None:
+def scatter(data: Bytes, pieces: Intervals, values: Bytes) -> None:
     """The reverse."""
-    for (start, end), (low, high) in _pairs(found):
+    for (start, end), (low, high) in _pairs(pieces):
         data[start:end] = values[low:high]
 
 
-def _pairs(found: Intervals) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _pairs(pieces: Intervals) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     at = 0
-    for start, end in found.tolist():
+    for start, end in pieces.tolist():
         yield (start, end), (at, at + end - start)
         at += end - start
 

@@ -82,8 +82,8 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.fractal not in FRACTALS:
-            known = ", ".join(map(str, FRACTALS))
-            raise fail("PTO-L002", f"fractal is {self.fractal}; a box is one of {known} bytes")
+            sizes = ", ".join(map(str, FRACTALS))
+            raise fail("PTO-L002", f"fractal is {self.fractal}; a box is one of {sizes} bytes")
 
     @property
     def name(self) -> str:
@@ -185,13 +185,13 @@ Axis = tuple[Mode, ...]  # the modes of a row or column number, the fastest firs
 
 def position(axis: Axis, number: Index) -> Index:
     """Element offset of row (or column) `number` along one axis."""
-    found: Any = number * 0
+    position: Any = number * 0
     for mode in axis:
         if mode.extent == REST:
-            return found + number * mode.stride
-        found = found + number % mode.extent * mode.stride
+            return position + number * mode.stride
+        position = position + number % mode.extent * mode.stride
         number = number // mode.extent
-    return found
+    return position
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +235,7 @@ class Frame:
 
     def inverse(self, offset: Index) -> tuple[Index, Index]:
         """Row and column of an element offset, mode by mode, the slowest first."""
-        found = [offset * 0, offset * 0]
+        coordinates = [offset * 0, offset * 0]
         modes = [
             (mode.stride, n, 1 if k == 0 else axis[0].extent)
             for n, (axis, count) in enumerate(zip(self.axes, (self.rows, self.cols), strict=True))
@@ -243,9 +243,9 @@ class Frame:
             if mode.extent != 1 and count > (axis[0].extent if k else 1)  # the rest are always 0
         ]
         for step, n, weight in sorted(modes, reverse=True):
-            found[n] = found[n] + offset // step * weight
+            coordinates[n] = coordinates[n] + offset // step * weight
             offset = offset % step
-        r, c = found
+        r, c = coordinates
         return (c, r) if self.mirrored else (r, c)
 
     @cached_property
@@ -314,8 +314,8 @@ class Frame:
         return inner.T if self.mirrored else inner
 
     def _stored_runs(self, flat: npt.NDArray[Any]) -> npt.NDArray[np.void]:
-        whole = flat if flat.size == self.extent else flat[: self.extent]
-        return whole.view(self.run_type)
+        full_runs = flat if flat.size == self.extent else flat[: self.extent]
+        return full_runs.view(self.run_type)
 
     def _runs(self, logical: npt.NDArray[Any]) -> npt.NDArray[np.void]:
         return np.ascontiguousarray(logical.T if self.mirrored else logical).view(self.run_type)
@@ -356,26 +356,26 @@ def runs_between(
         return None
     if a.run_map is None or b.run_map is None or not a.extent == b.extent == rows * cols:
         return None
-    found = np.empty(a.run_map.size, np.intp)
-    found[b.run_map.reshape(-1)] = a.run_map.reshape(-1)
-    return found, a.run_type
+    order = np.empty(a.run_map.size, np.intp)
+    order[b.run_map.reshape(-1)] = a.run_map.reshape(-1)
+    return order, a.run_type
 
 
 def _require_inside(r: Any, c: Any, rows: int, cols: int) -> None:
     if isinstance(r, int) and isinstance(c, int) and 0 <= r < rows and 0 <= c < cols:
         return
-    for what, index, size in (("row", r, rows), ("column", c, cols)):
+    for axis, index, size in (("row", r, rows), ("column", c, cols)):
         low, high = (np.min(index), np.max(index)) if np.size(index) else (0, 0)
         if low < 0 or high >= size:
             wrong = low if low < 0 else high
-            raise fail("PTO-S004", f"{what} {wrong} is outside the shape {rows}x{cols}")
+            raise fail("PTO-S004", f"{axis} {wrong} is outside the shape {rows}x{cols}")
 
 
-def undefined(name: str, what: str) -> PtoError:
+def undefined(name: str, subject: str) -> PtoError:
     """The error for what the sources name and never define."""
     return fail(
         "PTO-L003",
-        f"layout {name}: {what} not defined by the ISA",
+        f"layout {name}: {subject} not defined by the ISA",
         help="use a layout with a defined address, such as NZ or ZN",
     )
 
@@ -397,9 +397,9 @@ LAYOUTS: Final = {each.name: each for each in (ND, DN, NZ, ZN, ZZ, NN, FR, RN)}
 
 def layout(name: str, fractal: int = FRACTAL_OPERAND) -> Layout:
     """The layout called `name` (in any case) with boxes of `fractal` bytes."""
-    what = f"tile layout `{name}`; the layouts"
-    found = look_up(LAYOUTS, name.upper(), "PTO-L001", what)
-    return Layout(found.blayout, found.slayout, fractal, found.named)
+    wrong_key = f"tile layout `{name}`; the layouts"
+    known_layout = look_up(LAYOUTS, name.upper(), "PTO-L001", wrong_key)
+    return Layout(known_layout.blayout, known_layout.slayout, fractal, known_layout.named)
 
 
 # The PTO manual spells a layout as BLayout, SLayout and the name of the fractal, and two layouts in
@@ -421,12 +421,12 @@ def signature_layout(blayout: BLayout, slayout: SLayout, fractal: str | None) ->
     """The layout that Tile<.., BLayout, SLayout, Fractal, ..> of the manual names."""
     if fractal not in SIGNATURES:
         return layout(str(fractal))
-    found = SIGNATURES[fractal].get((blayout, slayout))
-    if found is None:
+    matching = SIGNATURES[fractal].get((blayout, slayout))
+    if matching is None:
         forms = " or ".join(f"{b.value} + {s.value}" for b, s in SIGNATURES[fractal])
         raise fail(
             "PTO-L004",
             f"fractal {fractal} needs blayout + slayout {forms}, "
             f"and the tile has {blayout.value} + {slayout.value}",
         )
-    return found
+    return matching

@@ -59,8 +59,8 @@ SPACE_NAMES: Final = {name: space for space, names in _SPELLINGS.items() for nam
 
 def space(name: str) -> Space:
     """The space a program calls `name`."""
-    what = f"memory space `{name}`; the names"
-    return look_up(SPACE_NAMES, name.lower(), "PTO-M003", what)
+    wrong_key = f"memory space `{name}`; the names"
+    return look_up(SPACE_NAMES, name.lower(), "PTO-M003", wrong_key)
 
 
 def aligned_bytes(size: int) -> Bytes:
@@ -207,5 +207,7 @@ ROLE_NAMES: Final = {
 
 def role(name: str) -> Role:
     """The role a program calls `name`: `vec`, `Vec`, `ScaleLeft`, `scale_left`, ..."""
-    what = f"tile role `{name}`; the roles"
-    return look_up(ROLE_NAMES, name.lower(), "PTO-S003", what, [each.value for each in Role])
+    wrong_key = f"tile role `{name}`; the roles"
+    return look_up(
+        ROLE_NAMES, name.lower(), "PTO-S003", wrong_key, [member.value for member in Role]
+    )

@@ -16,11 +16,11 @@ def write_whole(path: Path, data: bytes | str) -> None:
         if path.exists() and not path.is_file():  # a device or a pipe
             path.write_bytes(raw)
             return
-        whole = path.resolve()
-        part = whole.with_name(f".{whole.name}.{os.getpid()}.part")
+        target = path.resolve()
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
             part.write_bytes(raw)
-            part.replace(whole)
+            part.replace(target)
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()

@@ -99,16 +99,16 @@ _CODES: Final = {each.code: each for each in (Pad.NULL, Pad.ZERO, Pad.MAX, Pad.M
 def pad(spelling: str | int) -> Pad:
     """The pad a program writes as a name, as 0..3, or as a custom number."""
     if isinstance(spelling, str):
-        found = PADS.get(spelling.lower())
+        pad_value = PADS.get(spelling.lower())
     elif CUSTOM_BASE <= spelling < 2 * CUSTOM_BASE:
-        found = Pad.custom_bits(spelling - CUSTOM_BASE)
+        pad_value = Pad.custom_bits(spelling - CUSTOM_BASE)
     else:
-        found = _CODES.get(spelling)
-    if found is None:
+        pad_value = _CODES.get(spelling)
+    if pad_value is None:
         raise fail(
             "PTO-L005",
             f"unknown pad value `{spelling}`; the names are {', '.join(PADS)}, the numbers 0 to 3 "
             f"and custom numbers {CUSTOM_BASE:#x} plus 32 bits",
             help=nearest(str(spelling).lower(), PADS),
         )
-    return found
+    return pad_value

@@ -122,9 +122,9 @@ def quotient(a: Any, b: Any) -> Lanes:
     """Of integers, toward zero; x / 0 is 0, and the lowest by -1 wraps."""
     none = b == 0
     if np.ndim(a) == 0 and np.ndim(b) == 0:  # a scalar: Python divides it sooner
-        whole = 0 if none else abs(int(a)) // abs(int(b))
+        magnitude = 0 if none else abs(int(a)) // abs(int(b))
         kind, below = np.result_type(a, b), bool(a < 0) != bool(b < 0)
-        return _wrapped(-whole if below else whole, kind)
+        return _wrapped(-magnitude if below else magnitude, kind)
     floored = np.floor_divide(
         np.where(none, a.dtype.type(0), a), np.where(none, b.dtype.type(1), b)
     )

@@ -49,8 +49,8 @@ def pieces(diagnostic: Diagnostic, sources: Sources) -> list[Piece]:
 
 def text(diagnostics: Iterable[Diagnostic], sources: Sources | None = None) -> str:
     """Findings as plain text, one blank line between them."""
-    shown = sources or Sources()
-    return "\n".join("".join(t for _, t in pieces(d, shown)) for d in diagnostics)
+    texts = sources or Sources()
+    return "\n".join("".join(t for _, t in pieces(d, texts)) for d in diagnostics)
 
 
 def place(loc: Loc | None, sources: Sources, style: str, mark: str, label: str) -> list[Piece]:
@@ -62,12 +62,12 @@ def place(loc: Loc | None, sources: Sources, style: str, mark: str, label: str) 
     if line is None:
         return out
     start = max(0, loc.col - 1 - _WIDEST_LINE // 2) if loc.col > _WIDEST_LINE else 0
-    shown = line[start : start + _WIDEST_LINE].replace("\t", " ")
+    visible = line[start : start + _WIDEST_LINE].replace("\t", " ")
     col = loc.col - 1 - start
-    width = max(1, min((loc.end or loc.col + 1) - loc.col, len(shown) - col))
+    width = max(1, min((loc.end or loc.col + 1) - loc.col, len(visible) - col))
     number = str(loc.line)
     pad = " " * len(number)
-    out += [("gutter", f"{number} | "), ("", shown + "\n")]
+    out += [("gutter", f"{number} | "), ("", visible + "\n")]
     out += [("gutter", f"{pad} | "), (style, " " * col + mark * width + label + "\n")]
     return out
 

@@ -49,10 +49,10 @@ def select(expression: str) -> Selection:
     if not expression.strip():
         return Selection(lambda of: 2)
     reader = _WordReader(_TOKEN.findall(expression), expression)
-    found = reader.either(0)
+    expression_truth = reader.either(0)
     if reader.words:
         raise reader.wrong(f"`{reader.words[0]}` is not expected there")
-    return Selection(found)
+    return Selection(expression_truth)
 
 
 class _WordReader:
@@ -90,24 +90,24 @@ class _WordReader:
         flips = 0
         while self._accept("not"):
             flips += 1
-        found = self._word(depth)
-        return (lambda of: 2 - found(of)) if flips % 2 else found
+        operand = self._word(depth)
+        return (lambda of: 2 - operand(of)) if flips % 2 else operand
 
     def _word(self, depth: int) -> Callable[[Truths], Truth]:
         if self._accept("("):
-            found = self.either(depth + 1)
+            inner = self.either(depth + 1)
             if not self._accept(")"):
                 raise self.wrong("a `)` is missing")
-            return found
+            return inner
         if not self.words or self.words[0] in (")", "and", "or"):
             raise self.wrong("a word is missing")
         word = self.words.pop(0)
         return lambda of: of(word)
 
 
-def sampled(found: Sequence[T], text: str) -> list[T]:
+def sampled(items: Sequence[T], text: str) -> list[T]:
     """`N` or `N:SEED` of all, drawn by the seed, in random order."""
     count, _, seed = text.partition(":")
     if not count.isdecimal() or not (seed or "0").isdecimal() or not int(count):
         raise fail("PTO-U061", f"--sample {text}: a number, and a seed, as 100:7")
-    return Random(int(seed or 0)).sample(found, min(int(count), len(found)))
+    return Random(int(seed or 0)).sample(items, min(int(count), len(items)))

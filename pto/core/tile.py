@@ -113,9 +113,9 @@ class TileType:
         return [*self._box_findings(), *self._block_findings(block), *self._scalar_findings()]
 
     def check(self, block: int = BLOCK_BYTE_SIZE) -> None:
-        found = self.findings(block)
-        if found:
-            raise PtoError(*found)
+        problems = self.findings(block)
+        if problems:
+            raise PtoError(*problems)
 
     def _box_findings(self) -> Iterator[Diagnostic]:
         """pto-isa pto_tile.hpp, assertions of a tile, boxed."""
@@ -123,12 +123,12 @@ class TileType:
         if not self.layout.is_boxed and self.layout.fractal == FRACTAL_ACC:
             w = 16  # pto-isa pto_tile.hpp, inner box: only the columns are checked
         loose = self.role is Role.VEC or self.layout.fractal == FRACTAL_MX or self.rows == 1
-        for what, size, side in (("rows", self.rows, 1 if loose else h), ("cols", self.cols, w)):
+        for axis, size, side in (("rows", self.rows, 1 if loose else h), ("cols", self.cols, w)):
             if size % side:
                 yield Diagnostic(
                     "PTO-S002",
-                    f"{self}: {what} {size} is not a multiple of {side}, the box is {h}x{w}",
-                    help=f"use {what} {-(-size // side) * side} and set the valid region to {size}",
+                    f"{self}: {axis} {size} is not a multiple of {side}, the box is {h}x{w}",
+                    help=f"use {axis} {-(-size // side) * side} and set the valid region to {size}",
                 )
 
     def _block_findings(self, block: int) -> Iterator[Diagnostic]:
@@ -155,11 +155,11 @@ def _require_valid(tile_type: TileType, valid: Valid) -> None:
         cols is None or 0 <= cols <= tile_type.cols
     ):
         return
-    for what, size, limit in zip(("rows", "columns"), valid, tile_type.shape, strict=True):
+    for axis, size, limit in zip(("rows", "columns"), valid, tile_type.shape, strict=True):
         if size is not None and not 0 <= size <= limit:
             raise fail(
                 "PTO-V001",
-                f"{size} valid {what} do not fit a tile with {limit} {what} ({tile_type})",
+                f"{size} valid {axis} do not fit a tile with {limit} {axis} ({tile_type})",
             )
 
 
@@ -193,12 +193,12 @@ class Tile:
         _require_space(type, memory)
         region = type.valid if valid is None else valid
         _require_valid(type, region)
-        own = type.shape[type.layout.pitch_axis] if type.compact is Compact.NULL else None
+        usual = type.shape[type.layout.pitch_axis] if type.compact is Compact.NULL else None
         self.type = type
         self.memory = memory
         self.address = address
         self._valid: Valid = region
-        self._pitch = None if pitch == own else pitch
+        self._pitch = None if pitch == usual else pitch
         self._plain: tuple[npt.NDArray[Any] | None] | None = None  # made once: `view`
         self._part: tuple[tuple[int, int], npt.NDArray[Any]] | None = None  # the last: `part`
         # bytes from the first element to the end of the last, gaps of a window included
@@ -209,12 +209,12 @@ class Tile:
         """Another handle of the same bytes, with a valid region of its own."""
         if valid != self._valid:
             _require_valid(self.type, valid)
-        made = _new(Tile)
-        made.type, made.memory, made.address = self.type, self.memory, self.address
-        made._valid, made._pitch = valid, self._pitch
-        made._plain, made._part = self._plain, self._part
-        made.nbytes = self.nbytes
-        return made
+        copied = _new(Tile)
+        copied.type, copied.memory, copied.address = self.type, self.memory, self.address
+        copied._valid, copied._pitch = valid, self._pitch
+        copied._plain, copied._part = self._plain, self._part
+        copied.nbytes = self.nbytes
+        return copied
 
     def __repr__(self) -> str:
         return f"Tile({self.type} at {self.memory.space.value} {self.address:#x})"
@@ -260,8 +260,8 @@ class Tile:
         """The same bytes under another type."""
         if self._pitch is None:
             return Tile(type, self.memory, self.address, valid)
-        kept = (type.shape, type.layout, type.itemsize)
-        if kept != (self.type.shape, self.type.layout, self.type.itemsize):
+        shape_and_layout = (type.shape, type.layout, type.itemsize)
+        if shape_and_layout != (self.type.shape, self.type.layout, self.type.itemsize):
             raise fail(
                 "PTO-L180",
                 f"{self.type} is a window with gaps between its lines: it cannot become {type}",
@@ -329,24 +329,24 @@ class Tile:
         plain = self.view()
         if plain is None:
             return None
-        found = plain[:rows, :cols]
-        self._part = (rows, cols), found
-        return found
+        window = plain[:rows, :cols]
+        self._part = (rows, cols), window
+        return window
 
     def read(self) -> npt.NDArray[Any]:
         """A copy of all rows x cols elements, valid or not, of type `dtype.numpy`."""
         rows, cols = self.type.shape
         view = self._view()
         if view is not None:
-            found = view.copy()
+            out = view.copy()
         elif self._stored() == (rows, cols):
-            found = self.type.layout.to_logical(self.items, rows, cols, self.type.itemsize)
+            out = self.type.layout.to_logical(self.items, rows, cols, self.type.itemsize)
         else:
             empty = self.type.pad.bits(self.type.dtype)
-            found = np.full((rows, cols), empty, self.type.dtype.storage)
-            kept = self.offsets()
-            found[: kept.shape[0], : kept.shape[1]] = self.items[kept]
-        return found.view(self.type.dtype.numpy)
+            out = np.full((rows, cols), empty, self.type.dtype.storage)
+            stored_offsets = self.offsets()
+            out[: stored_offsets.shape[0], : stored_offsets.shape[1]] = self.items[stored_offsets]
+        return out.view(self.type.dtype.numpy)
 
     def read_valid(self) -> npt.NDArray[Any]:
         """A copy of the valid region, of shape (Rv, Cv)."""
@@ -366,8 +366,8 @@ class Tile:
         if self._stored() == self.type.shape:
             self.type.layout.to_storage(items, self.type.itemsize, out=self.items)
             return
-        kept = self.offsets()
-        self.items[kept] = items[: kept.shape[0], : kept.shape[1]]
+        stored_offsets = self.offsets()
+        self.items[stored_offsets] = items[: stored_offsets.shape[0], : stored_offsets.shape[1]]
 
     def write_valid(self, array: npt.NDArray[Any]) -> None:
         """Store an array of shape (Rv, Cv); bytes outside the valid region stay untouched."""

@@ -77,7 +77,7 @@ class _Launch:
         if entry not in self._entries:
             self._entries.add(entry)
             kept = {k: v for k, v in options.items() if k != "check"}
-            found = tuple(mutants(module, args=args, asked=asked, **kept))
+            found = tuple(mutants(module, args=args, sizes=asked, **kept))
         return Mutated(launch(module, args=args, **options), found)
 
 

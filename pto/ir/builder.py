@@ -130,8 +130,8 @@ class Builder:
         """The number as a value; equal ones are one operation at the top of the function."""
         attr = constant_attribute(number, type)
         key = (type, repr(attr))
-        found = self._constants.get(key)
-        if found is None:
+        cached = self._constants.get(key)
+        if cached is None:
             name = f"c{number}" if isinstance(attr, Int) and attr.value >= 0 else "cst"
             if type.name[0] in "us":  # constants of MLIR have no sign
                 plain = parse_type(type.name[1:])
@@ -141,8 +141,8 @@ class Builder:
             else:
                 op = self.make(CONSTANT, attrs={"value": attr}, results=[type], names=[name])
             self.blocks[0].insert(len(self._constants), op)
-            found = self._constants[key] = op.results[0]
-        return found
+            cached = self._constants[key] = op.results[0]
+        return cached
 
     def is_constant(self, op: Operation) -> bool:
         """True for an operation that `constant` has put at the top of the function."""
@@ -169,21 +169,21 @@ def constant_attribute(number: float | int | bool, type: Scalar) -> Attribute:
     return Float(f"0x{bits:0{2 * kind.itemsize}X}", type)
 
 
-def _bind(op: Operation, row: Instr, given: Mapping[str, Given]) -> None:
+def _bind(op: Operation, row: Instr, operands: Mapping[str, Given]) -> None:
     """Set the operands in the row's order; raise if one has a kind that the row does not accept."""
     sizes: list[int] = []
     for operand in row.operands:
-        value = given.get(operand.name)
+        value = operands.get(operand.name)
         values = [] if value is None else [value] if isinstance(value, Value) else list(value)
         kind = KINDS[operand.kind]
         if not values and not (operand.optional or operand.variadic):
             raise fail("PTO-T200", f"'{row.name}' op needs {operand.name}, which is {kind.words}")
-        for each in values:
-            if not kind.accepts(each.type):
+        for item in values:
+            if not kind.accepts(item.type):
                 raise fail(
                     "PTO-T200",
                     f"'{row.name}' op expects {operand.name} to be {kind.words}:"
-                    f" it is a {each.type.kind}",
+                    f" it is a {item.type.kind}",
                 )
         sizes.append(len(values))
         op.operands += values

@@ -60,18 +60,18 @@ def _flags(p: Parser, kind: str) -> Attribute:
     words: list[str] = []
     while not words or p.accept(","):
         if p.kind != lx.WORD or p.texts[p.i] not in ARITH_FLAGS[kind]:
-            known = ", ".join(ARITH_FLAGS[kind])
-            p.fail("PTO-P025", f"expected a flag of {kind} ({known}), got {p.shown()}")
+            flags = ", ".join(ARITH_FLAGS[kind])
+            p.fail("PTO-P025", f"expected a flag of {kind} ({flags}), got {p.shown()}")
         words.append(p.take())
     p.expect(">")
     return Raw(f"#{kind}<{', '.join(words)}>")
 
 
 def _are_flags(value: Attribute, kind: str) -> bool:
-    found = _FLAG.fullmatch(value.text) if isinstance(value, Raw) else None
-    if found is None or found[1] != kind:
+    match = _FLAG.fullmatch(value.text) if isinstance(value, Raw) else None
+    if match is None or match[1] != kind:
         return False
-    return all(word.strip() in ARITH_FLAGS[kind] for word in found[2].split(","))
+    return all(word.strip() in ARITH_FLAGS[kind] for word in match[2].split(","))
 
 
 def canonical(p: Parser, spec: Attr, value: Attribute) -> Attribute:
@@ -134,6 +134,6 @@ def _canonical_enum(p: Parser, spec: Attr, value: Attribute) -> Attribute:
 
 
 def _bad_word(p: Parser, spec: Attr, word: str, words: Sequence[str]) -> None:
-    shown = ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")
-    message = f"attribute {spec.name} cannot be `{word}`; it is one of {shown}"
+    allowed = ", ".join(words[:12]) + (", ..." if len(words) > 12 else "")
+    message = f"attribute {spec.name} cannot be `{word}`; it is one of {allowed}"
     p.fail("PTO-T036", message, help=nearest(word, words), at=p.i - 1)

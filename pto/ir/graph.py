@@ -198,7 +198,9 @@ class Operation:
 
     def set_group(self, name: str, values: Sequence[Value]) -> None:
         """Bind operand `name` of the row to these values, whatever it was bound to."""
-        groups = {each: self.group(each) for each in self.row.operand_names} | {name: values}
+        groups = {
+            operand_name: self.group(operand_name) for operand_name in self.row.operand_names
+        } | {name: values}
         self.set_operands([v for group in groups.values() for v in group])
         if not self.row.fixed_operands:
             self.segments = tuple(map(len, groups.values()))
@@ -269,8 +271,8 @@ class Operation:
 
     def side(self) -> str | None:
         """cube or vector, if a section, the function or its module declares it."""
-        found = (op.own_side() for op in (self, *self.ancestors()))
-        return next((side for side in found if side), None)
+        sides = (op.own_side() for op in (self, *self.ancestors()))
+        return next((side for side in sides if side), None)
 
     @property
     def symbol(self) -> str:
@@ -280,8 +282,8 @@ class Operation:
     @property
     def signature(self) -> Function:
         """The types of a function's parameters and results."""
-        found = self.attrs.get("function_type")
-        type = found.type if isinstance(found, OfType) else None
+        declared = self.attrs.get("function_type")
+        type = declared.type if isinstance(declared, OfType) else None
         return type if isinstance(type, Function) else Function((), ())
 
     @property
@@ -320,8 +322,8 @@ class Operation:
 
     def operand(self, name: str) -> Value | None:
         """The one value bound to operand `name`, or None."""
-        found = self.group(name)
-        return found[0] if found else None
+        values = self.group(name)
+        return values[0] if values else None
 
     def finding(
         self,
@@ -375,8 +377,8 @@ class Block:
         new = list(ops)
         for op in set(self.ops).difference(new):
             op.parent = None
-            for each in op.walk():
-                _unlink(each)
+            for child in op.walk():
+                _unlink(child)
         added = set(new).difference(self.ops)
         self.ops = new
         for op in added:
@@ -420,7 +422,7 @@ class Module:
                 continue
             for region in reversed(op.regions):
                 for block in reversed(region.blocks):
-                    todo += [each for each in reversed(block.ops) if each.regions]
+                    todo += [inner for inner in reversed(block.ops) if inner.regions]
 
 
 @contextmanager

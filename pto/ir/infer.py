@@ -45,12 +45,12 @@ def _part_of(source: TileBuf, shape: tuple[int, int], valid: tuple[Dim, Dim]) ->
 
 def _subview(op: Operation) -> Type | None:
     """All of the window is valid unless the text says otherwise, whatever the parent's region."""
-    found = _window(op)
-    if found is None:
+    window = _window(op)
+    if window is None:
         return None
-    source, shape = found
-    given = (op.operand("valid_row"), op.operand("valid_col"))
-    rows, cols = (_at_most(v, size) for v, size in zip(given, shape, strict=True))
+    source, shape = window
+    counts = (op.operand("valid_row"), op.operand("valid_col"))
+    rows, cols = (_at_most(v, size) for v, size in zip(counts, shape, strict=True))
     return _part_of(source, shape, (rows, cols))
 
 
@@ -65,11 +65,11 @@ def _subset(op: Operation) -> Type | None:
     The region repeats along the tile (a wide workspace holds several of its size), so a window that
     starts where it ends sees a full one. PTOAS SubsetOp::inferReturnTypes.
     """
-    found = _window(op)
+    window = _window(op)
     offsets = op.group("offsets")
-    if found is None or len(offsets) != 2:
+    if window is None or len(offsets) != 2:
         return None
-    source, shape = found
+    source, shape = window
     rows, cols = (
         _share(valid, offset.literal, size)
         for valid, offset, size in zip(source.tile.valid, offsets, shape, strict=True)

@@ -57,7 +57,7 @@ def aliases(
             if new != old:
                 sets[target] = new
                 waiting.append(target)
-    return {value: tuple(_bits(found)) for value, found in sets.items()}
+    return {value: tuple(_bits(bits)) for value, bits in sets.items()}
 
 
 def _bits(number: int) -> Iterator[int]:
@@ -161,12 +161,12 @@ def _live_around(op: Operation, after: Roots, step: Callable[[Operation, Roots],
         return ends[0] | (ends[1] if len(ends) == 2 else after)
     head = after
     while True:
-        found = head
+        live = head
         for block in reversed(blocks):
-            found = after | live_before(block, found, step)
-        if found <= head or not op.is_loop:
-            return found
-        head = found
+            live = after | live_before(block, live, step)
+        if live <= head or not op.is_loop:
+            return live
+        head = live
 
 
 # ---- when it is used
@@ -198,8 +198,8 @@ def timeline(function: Operation, roots: Iterable[Value], profile: str = "") -> 
     A use inside a loop of a value from outside lasts for the whole loop. A buffer that both sides
     of a core use lives for the whole function: their sections run at the same time.
     """
-    found = list(roots)
-    walk = _LivenessWalk(found, aliases(function, found), profile)
+    roots_listed = list(roots)
+    walk = _LivenessWalk(roots_listed, aliases(function, roots_listed), profile)
     walk.visit(function)
     out = walk.out
     for n, sides in walk.sides.items():
@@ -239,8 +239,8 @@ class _LivenessWalk:
     def extend(self, roots: Iterable[int], first: int, last: int) -> None:
         for n in roots:
             key, span = self.roots[n], Lifetime(first, last)
-            known = self.out.alive.get(key)
-            self.out.alive[key] = span if known is None else known.joined(span)
+            earlier = self.out.alive.get(key)
+            self.out.alive[key] = span if earlier is None else earlier.joined(span)
 
     def visit(self, op: Operation) -> None:
         now = len(self.out.order)

@@ -59,7 +59,7 @@ def _refuted(each: RecordedLaunch, run: CaseRun, proved: list[str]) -> Iterator[
             each.module,
             functions,
             profile=_profile(run),
-            given=given,
+            numbers=given,
             blocks=each.blocks,
         )
     except PtoError:

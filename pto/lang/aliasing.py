@@ -25,10 +25,10 @@ _NONE: Roots = frozenset()
 def require_unshared(function: Operation, copies: Sequence[Operation]) -> None:
     """Raise if a buffer is changed in place while another one that may be the same object is
     live. `copies` are those of tiles to the buffers of variables."""
-    found = _Sharing(copies, function)
+    sharing = _Sharing(copies, function)
     body = function.regions[0].block
-    live_before(body, _NONE, found.live)
-    found.shared(body, frozenset())
+    live_before(body, _NONE, sharing.live)
+    sharing.shared(body, frozenset())
 
 
 class _Sharing:
@@ -38,7 +38,9 @@ class _Sharing:
         }
         roots = list(dict.fromkeys(root for pair in self._copies.values() for root in pair))
         named = aliases(function, roots)
-        self._roots = {value: frozenset(roots[n] for n in found) for value, found in named.items()}
+        self._roots = {
+            value: frozenset(roots[n] for n in numbers) for value, numbers in named.items()
+        }
         self._after: dict[Operation, Roots] = {}  # the buffers that are live after an operation
 
     def _of(self, op: Operation, *roles: str) -> Roots:
@@ -77,12 +79,12 @@ class _Sharing:
             ends = [self.shared(block, pairs) for block in op.blocks()]
             return frozenset[Roots]().union(*ends) if len(ends) == 2 else pairs.union(*ends)
         while True:
-            found = pairs
+            after = pairs
             for block in op.blocks():
-                found = self.shared(block, found) | (pairs if op.is_loop else frozenset())
-            if found <= pairs or not op.is_loop:
-                return found
-            pairs |= found
+                after = self.shared(block, after) | (pairs if op.is_loop else frozenset())
+            if after <= pairs or not op.is_loop:
+                return after
+            pairs |= after
 
     def _bound(self, op: Operation, pairs: Pairs) -> Pairs:
         """The pairs after a copy: the target is the source now, and each tile that it may be."""
@@ -90,9 +92,9 @@ class _Sharing:
         if target is source:
             return pairs
         others = {other for pair in pairs if source in pair for other in pair}
-        made = {frozenset((target, other)) for other in {source, *others} - {target}}
+        created = {frozenset((target, other)) for other in {source, *others} - {target}}
         after = self._after[op]
-        return frozenset(pair for pair in _without(target, pairs) | made if pair <= after)
+        return frozenset(pair for pair in _without(target, pairs) | created if pair <= after)
 
     def _require(self, op: Operation, pairs: Pairs) -> None:
         for root in sorted(self._of(op, "out", "inout", "tmp"), key=_name):
@@ -103,8 +105,8 @@ class _Sharing:
 
 def _changed(op: Operation, *tiles: Value) -> KernelError:
     names = [f"`{name}`" for name in dict.fromkeys(v.name for v in tiles) if "_pto" not in name]
-    told = " and ".join([*(names or ["a result"]), "another variable"][:2])
-    message = f"{told} may be one tile, and it is changed in place while both are used"
+    variables = " and ".join([*(names or ["a result"]), "another variable"][:2])
+    message = f"{variables} may be one tile, and it is changed in place while both are used"
     help = "bind the variable instead: t = t + u; or change a copy"
     return KernelError(Diagnostic("PTO-U217", message, op.loc, help=help))
 

@@ -53,8 +53,8 @@ class Generalised:
     @property
     def assumes(self) -> list[str]:
         """The meaning of the names, the sizes that stayed numbers, and those that tiles limit."""
-        each = (*self.axes.items(), *self.numbers.items())
-        return [*(" = ".join([str(n), *map(_axis, axes)]) for n, axes in each), *self.limits]
+        equations = (*self.axes.items(), *self.numbers.items())
+        return [*(" = ".join([str(n), *map(_axis, axes)]) for n, axes in equations), *self.limits]
 
     @property
     def limits(self) -> list[str]:
@@ -65,27 +65,31 @@ class Generalised:
         they need: no window starts at the end of its array, or beyond. `of_call`: its sizes."""
         stated = Stated(assume=assume)
         uses = (u for f in entry_functions(self.made.module, None) for u in facts(f, stated).uses)
-        each = [_inside_if(axis, use.given, of_call) for use in uses for axis in use.window.axes]
-        return list(dict.fromkeys(text for text in each if text)) if self.axes else []
+        conditions = [
+            _inside_if(axis, use.given, of_call) for use in uses for axis in use.window.axes
+        ]
+        return list(dict.fromkeys(text for text in conditions if text)) if self.axes else []
 
 
-def _inside_if(axis: ViewAxis, given: Guards, of_call: Mapping[str, int]) -> str:
+def _inside_if(axis: ViewAxis, guards: Guards, of_call: Mapping[str, int]) -> str:
     """When a window is inside though it has the size of its tile; empty if it always is."""
     sizes, starts = (_least(n) for n in (axis.size, axis.offset))
-    room = next((n.value for n in sizes if n.value), None)
+    tile_size = next((n.value for n in sizes if n.value), None)
     start = next((n for n in starts if n != axis.extent), axis.offset)
-    if room is None or len(sizes) < 2 or never_negative(axis.extent - start - 1, given):
+    if tile_size is None or len(sizes) < 2 or never_negative(axis.extent - start - 1, guards):
         return ""
     moving = ((a, n) for a, n in start.terms if not all(s.is_fixed for s in of(a).symbols()))
     moves = Number(frozenset(moving))
-    if any(n % room for _, n in moves.terms):
+    if any(n % tile_size for _, n in moves.terms):
         return ""
     rest = axis.extent - start + moves
-    known = {s: of_call[s.name] for s in axis.extent.symbols() if s.name in of_call}
-    text = f"{start} < {axis.extent} where {room} divides {rest}"
-    left, extent = evaluated(rest, known), evaluated(axis.extent, known)
+    extents = {s: of_call[s.name] for s in axis.extent.symbols() if s.name in of_call}
+    text = f"{start} < {axis.extent} where {tile_size} divides {rest}"
+    left, extent = evaluated(rest, extents), evaluated(axis.extent, extents)
     match [(atom, count) for atom, count in moves.terms]:
-        case [(Symbol(kind="block"), step)] if left is not None and left % room == 0 and step > 0:
+        case [(Symbol(kind="block"), step)] if (
+            left is not None and left % tile_size == 0 and step > 0
+        ):
             return f"{text} (at most {-(-left // step)} blocks for {extent})"
         case _:
             return text
@@ -97,28 +101,30 @@ def _least(n: Number) -> list[Number]:
     return [*atom.parts] if isinstance(atom, Extreme) and atom.is_least and n == of(atom) else [n]
 
 
-def generalised(made: Specialised) -> Generalised:
+def generalised(specialised: Specialised) -> Generalised:
     """The program with as many sizes as parameters as the kernel allows."""
-    axes, sizes = _open_sizes(made.tracing)
+    axes, sizes = _open_sizes(specialised.tracing)
     subsets = chain.from_iterable(combinations(axes, n) for n in range(len(axes), 0, -1))
     for names in islice(subsets, _TRIED):
         chosen = {name: axes[name] for name in names}
         try:
-            found = _named(made.tracing, chosen).program()
+            general = _named(specialised.tracing, chosen).program()
         except PtoError:  # the kernel needs one of the sizes as a number
             continue
-        findings = verify(found.module, profile(made.tracing.profile))
-        if not any(each.severity == "error" for each in findings):
-            return Generalised(found, chosen, {sizes[n]: axes[n] for n in axes if n not in chosen})
-    return Generalised(made, {}, {sizes[n]: axes[n] for n in axes})
+        findings = verify(general.module, profile(specialised.tracing.profile))
+        if not any(finding.severity == "error" for finding in findings):
+            return Generalised(
+                general, chosen, {sizes[n]: axes[n] for n in axes if n not in chosen}
+            )
+    return Generalised(specialised, {}, {sizes[n]: axes[n] for n in axes})
 
 
 _TRIED = 24  # sets of sizes: all of them, all but one, ..
 
 
-def known_call(made: Specialised, args: Sequence[object]) -> KnownCall:
+def known_call(specialised: Specialised, args: Sequence[object]) -> KnownCall:
     """The numbers of a call, and its arrays that share memory. `args`: the program's arguments."""
-    params = parameters(*entry_functions(made.module, None))
+    params = parameters(*entry_functions(specialised.module, None))
     values = {param.name: value for param, value in zip(params, args, strict=False)}
     numbers = {name: n for name, n in values.items() if isinstance(n, int) and name not in GRID}
     arrays = [(name, array) for name, array in values.items() if isinstance(array, np.ndarray)]
@@ -143,62 +149,65 @@ def example_values(kernel: Kernel[...]) -> list[object] | None:
     example = example_of(kernel)
     if example is not None:
         return example.values
-    given = completed(kernel, {})
+    values = completed(kernel, {})
     needed = (p.name for p in kernel.parameters if p.kind == "array")
-    return kernel_values(kernel, given, 0) if all(name in given for name in needed) else None
+    return kernel_values(kernel, values, 0) if all(name in values for name in needed) else None
 
 
 def prove(
-    made: Specialised,
+    specialised: Specialised,
     args: Sequence[object] = (),
     *,
     blocks: Blocks | None = None,
     assume: Sequence[str] = (),
-    given: Mapping[str, int] | None = None,
+    numbers_given: Mapping[str, int] | None = None,
     general: Generalised | None = None,
 ) -> Proofs:
     """Each answer for every size if it is proved there, else for the numbers of the call. If the
     call has a grid, no answer is proved that does not hold for the call on it. `args`: of the
     program; without them numbers and memory of the call are not known."""
-    call = known_call(made, args)
-    legal_target(made.module, profile=made.tracing.profile)
-    general = general or generalised(made)
-    stated, of_trace = given or {}, {**_open_sizes(made.tracing)[1], **call.numbers}
+    call = known_call(specialised, args)
+    legal_target(specialised.module, profile=specialised.tracing.profile)
+    general = general or generalised(specialised)
+    stated, of_trace = numbers_given or {}, {**_open_sizes(specialised.tracing)[1], **call.numbers}
     numbers = {**stated, **of_trace}
 
-    def answers(program: Specialised, assume: Sequence[str], given: Mapping[str, int]) -> Proofs:
-        module, name = program.module, made.tracing.profile
+    def answers(program: Specialised, assume: Sequence[str], sizes: Mapping[str, int]) -> Proofs:
+        module, name = program.module, specialised.tracing.profile
         functions, arrays = entry_functions(module, None), dict(_sizes(program.tracing))
-        some = [f"{size} >= 1" for size in program.tracing.sizes if size not in given]
-        found = prove_module(
+        some = [f"{size} >= 1" for size in program.tracing.sizes if size not in sizes]
+        answered = prove_module(
             module,
             functions,
             profile=name,
-            given=given,
+            numbers=sizes,
             blocks=blocks,
             assume=[*some, *assume],
             arrays=arrays,
             call=replace(call, numbers=numbers),
         )
-        return Proofs((name, _told(a, some)) for name, a in found)
+        return Proofs((name, _told(a, some)) for name, a in answered)
 
-    found = answers(general.made, [*general.limits, *assume], stated)
-    known = [f"{name} == {n}" for name, n in stated.items()]
-    known += [] if blocks is None else [f"blocks == {prod(extents_of(blocks))}"]
-    whole = general.whole_tiles([*known, *general.limits, *assume], numbers)
-    found = Proofs(
-        (name, _with(a, [*general.assumes, *whole * (a.question == "bounds")])) for name, a in found
+    proofs = answers(general.made, [*general.limits, *assume], stated)
+    facts = [f"{name} == {n}" for name, n in stated.items()]
+    facts += [] if blocks is None else [f"blocks == {prod(extents_of(blocks))}"]
+    whole_tiles = general.whole_tiles([*facts, *general.limits, *assume], numbers)
+    proofs = Proofs(
+        (name, _with(a, [*general.assumes, *whole_tiles * (a.question == "bounds")]))
+        for name, a in proofs
     )
-    is_launch = blocks is not None and _keeps([*assume, *known], numbers, blocks)
-    is_open = any(a.verdict != "proved" for _, a in found)
+    is_launch = blocks is not None and _keeps([*assume, *facts], numbers, blocks)
+    is_open = any(a.verdict != "proved" for _, a in proofs)
     if not (is_launch or (is_open and all(numbers[n] == v for n, v in stated.items()))):
-        return found
-    own = [text for text in assume if not any(name in text for name in general.axes)]
-    exact = {(name, a.question): a for name, a in answers(made, own, numbers)}
-    shapes = "; ".join([*_shapes(made.tracing), *(f"{n} = {v}" for n, v in call.numbers.items())])
+        return proofs
+    independent = [text for text in assume if not any(name in text for name in general.axes)]
+    exact = {(name, a.question): a for name, a in answers(specialised, independent, numbers)}
+    shapes = "; ".join(
+        [*_shapes(specialised.tracing), *(f"{n} = {v}" for n, v in call.numbers.items())]
+    )
 
     # windows of whole tiles are assumed to be inside: the launch may have others
-    refuting = {"unknown", "refuted"} if whole else {"refuted"}
+    refuting = {"unknown", "refuted"} if whole_tiles else {"refuted"}
 
     def chosen(every: Answer, of_call: Answer) -> Answer:
         against = refuting if every.question == "bounds" else {"refuted"}
@@ -206,7 +215,7 @@ def prove(
             return _with(of_call, [shapes])
         return _better(every, of_call, shapes)
 
-    return Proofs((name, chosen(a, exact[name, a.question])) for name, a in found)
+    return Proofs((name, chosen(a, exact[name, a.question])) for name, a in proofs)
 
 
 def _keeps(assume: Sequence[str], numbers: Mapping[str, int], blocks: Blocks) -> bool:
@@ -229,8 +238,8 @@ def _better(every: Answer, exact: Answer, shapes: str) -> Answer:
 
 def _told(answer: Answer, some: Sequence[str]) -> Answer:
     """The answer with words for the assumption that sizes are at least 1."""
-    own = [text for text in answer.assumes if text not in some]
-    return replace(answer, assumes=(*own, *["arrays are not empty"] * bool(some)))
+    others = [text for text in answer.assumes if text not in some]
+    return replace(answer, assumes=(*others, *["arrays are not empty"] * bool(some)))
 
 
 def _with(answer: Answer, assumes: Sequence[str]) -> Answer:
@@ -269,7 +278,7 @@ def _open_sizes(tracing: Tracing) -> tuple[dict[str, list[Axis]], dict[str, int]
                 name = names.setdefault(size, f"{param.name}_{axis}")
                 axes.setdefault(name, []).append((param.name, axis))
     return (
-        {name: each for name, each in axes.items() if name not in taken},
+        {name: axes_of for name, axes_of in axes.items() if name not in taken},
         {name: size for size, name in names.items()},
     )
 
@@ -279,7 +288,7 @@ def _is_open(param: Parameter, axis: int) -> bool:
 
 
 def _named(tracing: Tracing, axes: Mapping[str, Sequence[Axis]]) -> Tracing:
-    names = {axis: name for name, each in axes.items() for axis in each}
+    names = {axis: name for name, axes_of in axes.items() for axis in axes_of}
     shapes = [
         (tuple(names.get((param.name, n), size) for n, size in enumerate(sizes)), kind)
         for param, (sizes, kind) in _arrays(tracing)

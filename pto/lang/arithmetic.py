@@ -39,35 +39,35 @@ def computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
     """The value of an expression: a number or a tuple of numbers; raises ValueError."""
     match node:
         case ast.Constant(int() as value):
-            found = value
+            result = value
         case ast.Name(name) if name in names:
-            found = names[name]
+            result = names[name]
         case ast.Name(name):
             raise ValueError(f"there is no {name}; there are {', '.join(sorted(names))}")
         case ast.Tuple(elts):
-            return tuple(computed(each, names) for each in elts)
+            return tuple(computed(argument, names) for argument in elts)
         case ast.BinOp(left, op, right) if type(op) in _OPERATORS:
-            found = _OPERATORS[type(op)](_number(left, names), _number(right, names))
+            result = _OPERATORS[type(op)](_number(left, names), _number(right, names))
         case ast.Call(ast.Name(name), given, []) if name in _FUNCTIONS and given:
-            found = _FUNCTIONS[name](*(_number(each, names) for each in given))
+            result = _FUNCTIONS[name](*(_number(argument, names) for argument in given))
         case ast.Subscript(ast.Attribute(ast.Name(name), "shape"), index):
             array, at = computed(ast.Name(name), names), _number(index, names)
             shape: tuple[int, ...] = getattr(array, "shape", ())
             if not -len(shape) <= at < len(shape):
                 raise ValueError(f"{name} has {len(shape)} dimensions, not one of number {at}")
-            found = shape[at]
+            result = shape[at]
         case _:
             raise ValueError(
                 f"`{ast.unparse(node)}` is more than + - * // % of numbers, names and sizes,"
                 f" {', '.join(_FUNCTIONS)}"
             )
-    if isinstance(found, int) and abs(found) > _LARGEST:
+    if isinstance(result, int) and abs(result) > _LARGEST:
         raise ValueError("it is too large")
-    return found
+    return result
 
 
 def _number(node: ast.expr, names: Mapping[str, Any]) -> int:
-    found = computed(node, names)
-    if not isinstance(found, int):
+    number = computed(node, names)
+    if not isinstance(number, int):
         raise ValueError(f"{ast.unparse(node)} is not a whole number")
-    return found
+    return number

@@ -88,13 +88,13 @@ class Captured:
 
     def calls(self) -> Calls[Any]:
         """The cached calls for the present key."""
-        last, known = self._calls
+        last, calls = self._calls
         if last is None or last is not self._last or not self._walk.is_same():
-            seen = self.key()
-            if seen != last:
-                known = Calls[Any]()
-            self._calls = seen, known
-        return known
+            key = self.key()
+            if key != last:
+                calls = Calls[Any]()
+            self._calls = key, calls
+        return calls
 
     def of(self, constant: object) -> Hashable:
         """The key of an argument that is a constant; TypeError if it is not hashable."""
@@ -120,11 +120,11 @@ class Captured:
         self, values: Iterable[object], *, after_trace: bool = False
     ) -> tuple[_Walk, tuple[Hashable, ...]]:
         while True:
-            known = len(self._read)
+            before = len(self._read)
             walk, key = _Walk(self._read, self._changed, after_trace), list[Hashable]()
             for value in values:
                 walk.visit(value, key, 0)
-            if len(self._read) == known:  # else an object lacks attributes that a helper reads
+            if len(self._read) == before:  # else an object lacks attributes that a helper reads
                 return walk, tuple(key)
 
 
@@ -176,8 +176,8 @@ class _Walk:
             self.is_watched = False
             tensor: Any = value
             # a tensor of inference mode counts no versions
-            seen = repr(tensor.tolist()) if tensor.is_inference() else tensor._version
-            key.append((Identity(value), seen))
+            state = repr(tensor.tolist()) if tensor.is_inference() else tensor._version
+            key.append((Identity(value), state))
         elif depth >= _DEEP:
             self.is_watched = False
             key.append(Identity(object()))  # unknown: trace again
@@ -237,7 +237,7 @@ class _Walk:
     def _attributes_of(self, value: object, key: list[Hashable]) -> list[object]:
         """The attributes of an object, and of its classes, that the functions may read."""
         is_class = isinstance(value, type)
-        own: dict[str, object] = {} if is_class else getattr(value, "__dict__", {})
+        attributes: dict[str, object] = {} if is_class else getattr(value, "__dict__", {})
         bases: tuple[type, ...] = type(value).__mro__
         if isinstance(value, type):
             bases = (*value.__mro__, *bases)
@@ -246,43 +246,47 @@ class _Walk:
             key.append(Identity(value))
         elif isinstance(value, _NUMBERS):
             key.append((type(value), repr(value)))
-        elif not own and not (kinds and not is_class):
+        elif not attributes and not (kinds and not is_class):
             key.append(value if _is_hashable(value) else Identity(value))
-        if own:
-            self._attributes.append((value, "__dict__", own))  # it may be replaced
+        if attributes:
+            self._attributes.append((value, "__dict__", attributes))  # it may be replaced
         parts: list[object] = []
         special = (n for kind in kinds for n, v in vars(kind).items() if _is_called(n, v))
         for name in sorted(self._read.union(special)):
-            around = [own, *map(vars, kinds)]
-            places = [place for place in around if name in place]
+            around = [attributes, *map(vars, kinds)]
+            places = [space for space in around if name in space]
             if not places:
                 continue
             key.append(name)
-            self._names += [(place, name, place.get(name, _NONE)) for place in around]
-            if any(isinstance(place[name], MemberDescriptorType) for place in places):
+            self._names += [(space, name, space.get(name, _NONE)) for space in around]
+            if any(isinstance(space[name], MemberDescriptorType) for space in places):
                 self._attributes.append((value, name, getattr(value, name, _NONE)))
                 parts.append(getattr(value, name, None))
             else:
-                parts += [place[name] for place in places]
+                parts += [space[name] for space in places]
         return parts
 
 
 @lru_cache(maxsize=1024)
 def names_of(code: CodeType) -> tuple[str, ...]:
     """Names of globals and attributes that a function and its inner functions may read."""
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return tuple(dict.fromkeys((*code.co_names, *(n for each in inner for n in names_of(each)))))
+    inner = (code_inside for code_inside in code.co_consts if isinstance(code_inside, CodeType))
+    return tuple(
+        dict.fromkeys(
+            (*code.co_names, *(n for code_inside in inner for n in names_of(code_inside)))
+        )
+    )
 
 
 def _globals(code: CodeType, around: dict[str, object]) -> tuple[str, ...]:
     """The names that are globals; the source distinguishes them from attributes of equal name."""
-    found = _read.get(code)
-    if found is None:
+    names_read = _read.get(code)
+    if names_read is None:
         node = definition_of(code, around)
         names = names_of(code)
         used = frozenset(names) if node is None else read(node[0])
-        found = _read[code] = tuple(name for name in names if name in used)
-    return found
+        names_read = _read[code] = tuple(name for name in names if name in used)
+    return names_read
 
 
 def _parts(value: object) -> Collection[object] | None:
@@ -302,10 +306,10 @@ def _parts(value: object) -> Collection[object] | None:
         return [cast("ref[object]", value)()]
     if isinstance(value, np.ndarray):  # of objects
         return cast("list[object]", value.ravel().tolist())
-    found = next((names for kind, names in _WRAPPERS if isinstance(value, kind)), None)
-    if found is None and callable(value) and hasattr(value, "__wrapped__"):
-        found = ("__wrapped__",)
-    return None if found is None else [getattr(value, name) for name in found]
+    attributes = next((names for kind, names in _WRAPPERS if isinstance(value, kind)), None)
+    if attributes is None and callable(value) and hasattr(value, "__wrapped__"):
+        attributes = ("__wrapped__",)
+    return None if attributes is None else [getattr(value, name) for name in attributes]
 
 
 # Objects that hold others, and where.

@@ -56,7 +56,7 @@ class Coalesce:
             wanted[frozenset(allocation(v) for v in (_written(op)[0], _read(op)[0]))] += 1
         wanted.update({frozenset(pair): 0 for pair in self._hints})
         for pair, _ in wanted.most_common():  # those that most copies join come first
-            reps = {self._rep(each) for each in pair}
+            reps = {self._rep(value) for value in pair}
             if len(reps) == 2 and self._can_join(*reps):
                 self._join(*reps)
         return self._apply()
@@ -67,7 +67,7 @@ class Coalesce:
         """Record the first write of each buffer, and buffers that cannot be analysed."""
         touched: set[Value] = set()
         for op in block.ops:
-            used = {allocation(v) for each in op.walk() for v in each.operands if _is_tile(v)}
+            used = {allocation(v) for operand in op.walk() for v in operand.operands if _is_tile(v)}
             if op.regions:
                 touched |= used
                 for inner in op.blocks():
@@ -79,8 +79,8 @@ class Coalesce:
                 reads = {allocation(v) for v in _read(op)}
                 for value in _written(op):
                     root = allocation(value)
-                    whole = root.maker is not None and root.maker.parent is block
-                    if whole and root not in touched | reads:
+                    is_whole = root.maker is not None and root.maker.parent is block
+                    if is_whole and root not in touched | reads:
                         self._first[root] = op
                 touched |= used
             takes_address = op.traits.names_only and any(not _is_tile(r) for r in op.results)
@@ -106,12 +106,12 @@ class Coalesce:
         scratch = {allocation(v) for v in tiles_of(op, "tmp")}
         in_place = isinstance(op.body, Lane) or bool(source)
         fixed = {allocation(v) for v in kept_apart(op)}
-        for each in {*written, *scratch}:
+        for buffer in {*written, *scratch}:
             for other in (after | set(written) | scratch) - source:
-                self._keep_apart(each, other)
+                self._keep_apart(buffer, other)
             for other in reads - source:
-                if not in_place or other in fixed or each in scratch:
-                    self._keep_apart(each, other)
+                if not in_place or other in fixed or buffer in scratch:
+                    self._keep_apart(buffer, other)
 
     def _keep_apart(self, a: Value, b: Value) -> None:
         if a != b:
@@ -129,21 +129,21 @@ class Coalesce:
         tiles = self._by_root.get(a), self._by_root.get(b)
         if tiles[0] is None or tiles[1] is None or {a, b} & self._pinned:
             return False
-        apart = {self._rep(each) for each in self._apart.get(a, ())}
+        apart = {self._rep(neighbour) for neighbour in self._apart.get(a, ())}
         return b not in apart and _one_type(tiles[0], tiles[1])
 
     def _join(self, a: Value, b: Value) -> None:
-        kept, gone = (a, b) if self._dominates(a, b) else (b, a)
-        self._same[gone] = kept
+        first, gone = (a, b) if self._dominates(a, b) else (b, a)
+        self._same[gone] = first
         apart = self._apart.pop(gone, set())
-        for each in apart:
-            self._keep_apart(kept, self._rep(each))
+        for neighbour in apart:
+            self._keep_apart(first, self._rep(neighbour))
 
     def _dominates(self, a: Value, b: Value) -> bool:
         """True if the allocation of `a` dominates that of `b`."""
         first, second = a.maker, b.maker
         assert first is not None and second is not None
-        around = {each.parent for each in (second, *second.ancestors())}
+        around = {ancestor.parent for ancestor in (second, *second.ancestors())}
         return first.parent in around and self._order[first] < self._order[second]
 
     def _apply(self) -> list[Tile]:
@@ -152,17 +152,17 @@ class Coalesce:
         for gone in self._same:
             self._reset(gone)
             gone.replace_all_uses(self._by_root[self._rep(gone)].value)
-        kept: list[Tile] = []
+        tiles: list[Tile] = []
         for tile in self._tiles:
             into = self._by_root.get(self._rep(tile.value))
             if into is None or into is tile:
-                kept.append(tile)
+                tiles.append(tile)
             else:
                 into.seen |= tile.seen
                 into.settings += tile.settings
                 into.is_temporary = False
         _drop_empty(self._function)
-        return kept
+        return tiles
 
     def _is_idle(self, op: Operation) -> bool:
         target, source = (self._rep(allocation(v)) for v in (_written(op)[0], _read(op)[0]))
@@ -178,15 +178,15 @@ class Coalesce:
             uses[0].move_before(uses[1])
         elif uses:
             extents = [into.home.constant(n, INDEX) for n in tile.shape]
-            made = Operation.of(SET_VALIDSHAPE, [into.value, *extents], where=op.where)
-            op.home.insert(op.home.ops.index(uses[0]), made)
-            into.settings.append(made)
+            setting = Operation.of(SET_VALIDSHAPE, [into.value, *extents], where=op.where)
+            op.home.insert(op.home.ops.index(uses[0]), setting)
+            into.settings.append(setting)
         op.erase()
 
 
 def _users(value: Value, block: Block) -> list[Operation]:
     """The operations of a block that use a value, themselves or inside, in order."""
-    inside = {each for op in value.uses for each in (op, *op.ancestors())}
+    inside = {user for op in value.uses for user in (op, *op.ancestors())}
     return [op for op in block.ops if op in inside]
 
 
@@ -194,9 +194,9 @@ def _one_type(a: Tile, b: Tile) -> bool:
     types = [t.value.type for t in (a, b)]
     if a.fixed or b.fixed:
         return a.fixed and b.fixed and types[0] == types[1] and None not in a.spec.valid
-    whole = [replace(t.spec, valid=t.shape) for t in (a, b)]
+    specs = [replace(t.spec, valid=t.shape) for t in (a, b)]
     placed = any(t.value.maker is not None and t.value.maker.group("addr") for t in (a, b))
-    return whole[0] == whole[1] and not placed
+    return specs[0] == specs[1] and not placed
 
 
 def _is_buffer(value: Value) -> bool:
@@ -220,7 +220,9 @@ def _drop_empty(function: Operation) -> None:
     for op in list(function.walk())[::-1]:
         if op.control is not Control.IF or op.results or op.parent is None or len(op.regions) != 2:
             continue
-        empty = [all(each.row is YIELD for b in r.blocks for each in b.ops) for r in op.regions]
+        empty = [
+            all(op_inside.row is YIELD for b in r.blocks for op_inside in b.ops) for r in op.regions
+        ]
         if all(empty):
             op.erase()
         elif empty[1]:

@@ -71,8 +71,8 @@ class Range:
     @property
     def runs(self) -> bool:
         """True if there is certainly at least one iteration."""
-        known = isinstance(self.lower, int) and isinstance(self.upper, int)
-        return known and self.lower < self.upper
+        is_constant = isinstance(self.lower, int) and isinstance(self.upper, int)
+        return is_constant and self.lower < self.upper
 
     def bounds(self, kind: ScalarType) -> dict[str, Value]:
         """The operands of a loop whose counter has this type."""
@@ -95,7 +95,7 @@ class Range:
             self._refuse()
         return self._traced_once()
 
-    def _refuse(self, *given: object) -> NoReturn:
+    def _refuse(self, *args: object) -> NoReturn:
         raise mistake(
             "PTO-U224",
             "pto.range is a loop of the program; its numbers are known only at run time"
@@ -138,10 +138,10 @@ def range(start: Extent, stop: Extent = None, step: Extent = 1) -> Iterable[Exte
         )
     if not isinstance(session, Trace):
         return builtins.range(low, high, step)
-    made = Range(session, low, high, step)
-    for each in (low, high, step):
-        as_value(each, made.kind)  # raises for a bound that is not a number
-    return made
+    loop = Range(session, low, high, step)
+    for bound in (low, high, step):
+        as_value(bound, loop.kind)  # raises for a bound that is not a number
+    return loop
 
 
 def repeat(start: Extent, stop: Extent, body: Callable[[Extent], None]) -> None:
@@ -236,17 +236,17 @@ def block_idx(axis: int | None = None) -> Scalar[object]:
     """
     if axis is None:
         return _query(GET_BLOCK_IDX)
-    before, own = _extents(axis)
+    before, extent = _extents(axis)
     number = arith("//", _query(GET_BLOCK_IDX), before)
-    return number if own is None else number % own
+    return number if extent is None else number % extent
 
 
 def block_num(axis: int | None = None) -> Scalar[object]:
     """How many blocks were launched; along one axis of the grid `kernel[x, y]`."""
     if axis is None:
         return _query(GET_BLOCK_NUM)
-    before, own = _extents(axis)
-    return arith("//", _query(GET_BLOCK_NUM), before) if own is None else own
+    before, extent = _extents(axis)
+    return arith("//", _query(GET_BLOCK_NUM), before) if extent is None else extent
 
 
 def _extents(axis: int) -> tuple[Extent, Extent]:

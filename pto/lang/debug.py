@@ -92,9 +92,9 @@ def assert_(condition: object, message: str = "", *values: object) -> None:
 
     def told() -> None:
         _say(session, [f"{ASSERTION}{message}"])
-        for each in counters:
-            if isinstance(each.type, ScalarType):
-                _say(session, [f"{each.name} =", session.scalar(each)])
+        for counter in counters:
+            if isinstance(counter.type, ScalarType):
+                _say(session, [f"{counter.name} =", session.scalar(counter)])
         _say(session, values)
         isa.trap()
 
@@ -103,8 +103,8 @@ def assert_(condition: object, message: str = "", *values: object) -> None:
 
 def _broken(condition: Any) -> Any:
     if isinstance(condition, Comparison):
-        held = where(condition, 1, 0) if _is_integer(condition) else where(condition, 1.0, 0.0)
-        least = held.min()
+        flags = where(condition, 1, 0) if _is_integer(condition) else where(condition, 1.0, 0.0)
+        least = flags.min()
         return isa.tgetval(flat(vector(least)), 0) < (1 if _is_integer(condition) else 1.0)
     truth = condition.type if isinstance(condition, Scalar) else None
     if not isinstance(truth, ScalarType) or truth.name != "i1":
@@ -129,10 +129,10 @@ def _is_chosen(blocks: int | Iterable[int] | None) -> Any:
     if blocks is None:
         return True
     chosen = [blocks] if isinstance(blocks, int) else list(blocks)
-    own, found = block_idx(), False
+    block, matches = block_idx(), False
     for number in chosen:
-        found = (own == number) if found is False else found | (own == number)
-    return found
+        matches = (block == number) if matches is False else matches | (block == number)
+    return matches
 
 
 def _say(session: Session, parts: Iterable[object]) -> None:
@@ -141,19 +141,19 @@ def _say(session: Session, parts: Iterable[object]) -> None:
     text = ""  # not printed yet
     for part in parts:
         text, number, line = f"{text} " if text else "", None, ""
-        for each, form in _pieces(part):
-            if isinstance(each, str):
-                text += each.replace("%", "%%")
+        for piece, form in _pieces(part):
+            if isinstance(piece, str):
+                text += piece.replace("%", "%%")
                 continue
-            if number is not None or (text and not isinstance(each, Scalar)):
+            if number is not None or (text and not isinstance(piece, Scalar)):
                 _line(session, line or text.rstrip(), number)
                 text, number, line = text.lstrip(", ") if line else "", None, ""
-            if isinstance(each, Scalar):
-                text, number, line = "", each.used(), text + _format(each, form)
+            if isinstance(piece, Scalar):
+                text, number, line = "", piece.used(), text + _format(piece, form)
             else:
                 _require_plain(form)
                 text = ""
-                isa.tprint(vector(each) if isinstance(each, Tile) else each)
+                isa.tprint(vector(piece) if isinstance(piece, Tile) else piece)
         if number is not None:
             _line(session, line + text, number)
             text = ""
@@ -173,11 +173,16 @@ def _require_plain(form: str) -> None:
 def _pieces(part: object) -> list[tuple[Any, str]]:
     """The texts and values of one argument, each with its format."""
     if isinstance(part, FormattedText):
-        return [(each, "") if isinstance(each, str) else each for each in part.pieces]
+        return [
+            (item_piece, "") if isinstance(item_piece, str) else item_piece
+            for item_piece in part.pieces
+        ]
     if isinstance(part, ValueHandle | View):
         return [(part, "")]
-    if isinstance(part, list | tuple) and any(isinstance(each, ValueHandle) for each in part):  # pyright: ignore[reportUnknownVariableType]
-        inner = [each for item in part for each in ((", ", ""), *_pieces(item))]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(part, list | tuple) and any(
+        isinstance(item_piece, ValueHandle) for item_piece in part
+    ):  # pyright: ignore[reportUnknownVariableType]
+        inner = [item_piece for item in part for item_piece in ((", ", ""), *_pieces(item))]  # pyright: ignore[reportUnknownVariableType]
         first, last = "[]" if isinstance(part, list) else "()"
         return [(first, ""), *inner[1:], (last, "")]
     return [(str(part), "")]

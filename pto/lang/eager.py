@@ -84,8 +84,8 @@ class Eager(Session):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         super().__exit__(kind, error, trace)
-        if isinstance(error, Exception) and (found := misused(error)):
-            raise found from found.__cause__
+        if isinstance(error, Exception) and (advice := misused(error)):
+            raise advice from advice.__cause__
 
     # ---- values
 
@@ -100,8 +100,8 @@ class Eager(Session):
 
     def _require_legal(self, op: Operation) -> None:
         self._block.set_ops([op])
-        found = operation.check(self._module, self._facts)
-        errors = [d for d in found if d.severity == "error"]
+        findings = operation.check(self._module, self._facts)
+        errors = [d for d in findings if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
 
@@ -113,19 +113,19 @@ class Eager(Session):
         self._block.set_ops([op, end])
         code = Compiler(self._module, self._facts, "both").code(self._function)
         with np.errstate(all="ignore"):
-            found = _results(code, self._core, [content(v) for v in operands])
-        pairs = zip(op.results, found, strict=True)
-        return [EagerValue(v.type, v.name, held, op) for v, held in pairs]
+            contents = _results(code, self._core, [content(v) for v in operands])
+        pairs = zip(op.results, contents, strict=True)
+        return [EagerValue(v.type, v.name, value, op) for v, value in pairs]
 
     def constant(self, number: float | int | bool, type: ScalarType) -> Value:
-        made = self._builder.constant(number, type)
+        constant = self._builder.constant(number, type)
         is_float = type.dtype is not None and type.dtype.is_float
-        held = type.dtype.numpy.type(number) if is_float and type.dtype else int(number)
-        return EagerValue(type, made.name, held, made.maker)
+        number_held = type.dtype.numpy.type(number) if is_float and type.dtype else int(number)
+        return EagerValue(type, constant.name, number_held, constant.maker)
 
     def scalar(self, value: Value) -> Any:
-        found = content(value)
-        return int(found) if isinstance(found, int | np.integer) else float(found)
+        number = content(value)
+        return int(number) if isinstance(number, int | np.integer) else float(number)
 
     def all_lanes(self, bits: int) -> Value:
         attrs = {"pattern": Str("PAT_ALL")}
@@ -157,53 +157,53 @@ class Eager(Session):
 
     def _free(self, space: Space, size: int) -> int:
         """The address of the first gap between the live tiles."""
-        self._taken = [each for each in self._taken if each[0]() is not None]
+        self._taken = [entry for entry in self._taken if entry[0]() is not None]
         start = 0
         for low, high in sorted((a, b) for _, s, a, b in self._taken if s is space):
             if start + size <= low:
                 break
             start = max(start, -(-high // _ALIGN) * _ALIGN)
-        room = self._facts.buffers[space.value]
-        if start + size > room:
+        capacity = self._facts.buffers[space.value]
+        if start + size > capacity:
             raise mistake(
                 "PTO-M200",
-                f"{size:,} bytes do not fit: {room - start:,} of {room:,} bytes of {space.value}"
-                " are free",
+                f"{size:,} bytes do not fit: {capacity - start:,} of {capacity:,} bytes"
+                f" of {space.value} are free",
                 help="tiles are freed when Python drops them: del t, or reuse one",
             )
         return start
 
     def place(self, tile: Tile, address: Value) -> None:
-        held: CoreTile = content(tile.value)
-        moved = held.moved(held.memory, content(address))
+        tile_content: CoreTile = content(tile.value)
+        moved = tile_content.moved(tile_content.memory, content(address))
         tile.value = EagerValue(tile.value.type, tile.value.name, moved, tile.value.maker)
 
     def region(self, tile: Tile) -> Extents:
         return content(tile.value).get_valid()
 
     def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None:
-        held: CoreTile = content(tile.value)
-        if held.get_valid() == (rows, cols):
+        tile_content: CoreTile = content(tile.value)
+        if tile_content.get_valid() == (rows, cols):
             return
         if tile.fixed:
             raise mistake(
                 "PTO-V200",
-                f"the valid region of this tile is fixed as {held.get_valid()}",
+                f"the valid region of this tile is fixed as {tile_content.get_valid()}",
                 help="leave out valid= in pto.tile, and the region follows the data",
             )
         try:
-            held.set_valid(rows, cols)
+            tile_content.set_valid(rows, cols)
         except PtoError as error:
             raise located(error) from None
         type = tile.value.type
         if isinstance(type, TileBuf):
             static = TileBuf(type.elem, replace(type.tile, valid=(rows, cols)))
-            tile.value = EagerValue(static, tile.value.name, held, tile.value.maker)
+            tile.value = EagerValue(static, tile.value.name, tile_content, tile.value.maker)
 
     def numpy(self, tile: Tile) -> npt.NDArray[Any]:
-        held: CoreTile = content(tile.value)
-        rows, cols = held.get_valid()
-        return held.read()[:rows, :cols].copy()
+        tile_content: CoreTile = content(tile.value)
+        rows, cols = tile_content.get_valid()
+        return tile_content.read()[:rows, :cols].copy()
 
     # ---- expressions
 
@@ -213,10 +213,10 @@ class Eager(Session):
 
     def in_l1(self, tile: Tile, type: TileBuf) -> Tile:
         """A copy of a loaded tile in L1; a traced kernel would load it there directly."""
-        made = self.alloc(type, None, None)
-        self.set_region(made, *self.region(tile))
-        content(made.value).write_valid(content(tile.value).read_valid())
-        return made
+        copy = self.alloc(type, None, None)
+        self.set_region(copy, *self.region(tile))
+        content(copy.value).write_valid(content(tile.value).read_valid())
+        return copy
 
     def grid(self) -> list[Value]:
         """All blocks along the first axis."""

@@ -40,17 +40,17 @@ def example_of(kernel: Kernel[...]) -> DocstringExample | None:
     first = _first_line(function)
     try:
         parts = DocTestParser().get_examples(function.__doc__ or "")
-        trees = [ast.parse(each.source) for each in parts]
+        trees = [ast.parse(traced.source) for traced in parts]
     except (SyntaxError, ValueError) as error:
         message = f"the example of {kernel.name} is not Python: {getattr(error, 'msg', error)}"
         raise fail("PTO-U281", message, loc=Loc(file, first)) from None
     for part, tree in zip(parts, trees, strict=True):
         ast.increment_lineno(tree, first + part.lineno - 1)
-        found = _call(tree, function.__name__)
-        if found is None:
+        example = _call(tree, function.__name__)
+        if example is None:
             exec(compile(tree, file, "exec"), names)
             continue
-        call, grid = found
+        call, grid = example
         call.func = ast.copy_location(ast.Name("__pto_given__", ast.Load()), call)
         names["__pto_given__"] = lambda *args, **named: (args, named)
         args, named = eval(compile(ast.Expression(call), file, "eval"), names)
@@ -67,8 +67,8 @@ def example_of(kernel: Kernel[...]) -> DocstringExample | None:
 def _first_line(function: Callable[..., object]) -> int:
     """The line where the docstring begins."""
     code = function.__code__
-    found = definition_of(code, function.__globals__)
-    body = found[0].body if found else None
+    definition = definition_of(code, function.__globals__)
+    body = definition[0].body if definition else None
     return body[0].lineno if isinstance(body, list) else code.co_firstlineno
 
 
@@ -84,7 +84,7 @@ def _call(tree: ast.Module, name: str) -> tuple[ast.Call, ast.expr | None] | Non
 
 
 def _filled(param: Parameter, value: object) -> object:
-    made = shaped(param, value)
-    if made is not value and hasattr(made, "fill"):
-        made.fill(0)  # pyright: ignore[reportAttributeAccessIssue]
-    return made
+    array = shaped(param, value)
+    if array is not value and hasattr(array, "fill"):
+        array.fill(0)  # pyright: ignore[reportAttributeAccessIssue]
+    return array

@@ -41,30 +41,30 @@ def find_kernel(file: str, entry: str | None = None) -> Kernel[...]:
     """The kernel named by `k.py:name` or `--entry name`, or the only kernel of the file."""
     from pto.lang.kernel import Kernel
 
-    found = find_tunable(file, entry)
-    return found if isinstance(found, Kernel) else found.kernel
+    tunable = find_tunable(file, entry)
+    return tunable if isinstance(tunable, Kernel) else tunable.kernel
 
 
 def find_tunable(file: str, entry: str | None = None) -> Kernel[...] | Autotuned:
     """The same; a kernel with `@pto.autotune` is returned with its configurations."""
-    found = PYTHON.fullmatch(file)
-    if found is None:
+    match = PYTHON.fullmatch(file)
+    if match is None:
         raise RuntimeError(f"{file} is no Python file")
-    known = dict(kernels_of(executed(Path(found[1]))))
-    name = found[2] or entry
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
-    listed = ", ".join(known)
-    if not known:
-        raise fail("PTO-U030", f"{found[1]} has no kernel", help="define one with @pto.kernel")
+    kernels = dict(kernels_of(executed(Path(match[1]))))
+    name = match[2] or entry
+    if name is None and len(kernels) == 1:
+        return next(iter(kernels.values()))
+    listed = ", ".join(kernels)
+    if not kernels:
+        raise fail("PTO-U030", f"{match[1]} has no kernel", help="define one with @pto.kernel")
     if name is None:
-        first = f"{found[1]}:{next(iter(known))}"
-        message = f"which kernel is to be taken? {found[1]} has {listed}"
+        first = f"{match[1]}:{next(iter(kernels))}"
+        message = f"which kernel is to be taken? {match[1]} has {listed}"
         raise fail("PTO-U031", message, help=f"name it: {first}")
-    if name not in known:
-        message = f"{found[1]} has no kernel {name}; it has {listed}"
-        raise fail("PTO-U030", message, help=nearest(name, known))
-    return known[name]
+    if name not in kernels:
+        message = f"{match[1]} has no kernel {name}; it has {listed}"
+        raise fail("PTO-U030", message, help=nearest(name, kernels))
+    return kernels[name]
 
 
 def kernels_of(module: ModuleType) -> Iterator[tuple[str, Kernel[...] | Autotuned]]:
@@ -72,10 +72,10 @@ def kernels_of(module: ModuleType) -> Iterator[tuple[str, Kernel[...] | Autotune
     from pto.lang.kernel import Kernel
     from pto.lang.tune import Autotuned
 
-    seen: set[int] = set()
+    listed: set[int] = set()
     for name, value in vars(module).items():
-        if isinstance(value, Kernel | Autotuned) and id(value) not in seen:
-            seen.add(id(value))
+        if isinstance(value, Kernel | Autotuned) and id(value) not in listed:
+            listed.add(id(value))
             yield name, value
 
 
@@ -97,13 +97,13 @@ def _run(path: Path, home: Path, text: str) -> ModuleType:
     sys.modules[_NAME] = module  # dataclasses look up the module of a class
     sys.path.insert(0, str(home.parent))
     try:
-        made = compile(text, str(path), "exec")
+        code = compile(text, str(path), "exec")
     except (SyntaxError, ValueError) as error:  # ValueError: a zero byte
-        place = Loc(str(path), getattr(error, "lineno", 1) or 1, getattr(error, "offset", 1) or 1)
-        said = getattr(error, "msg", error)
-        raise fail("PTO-U281", f"this is not Python: {said}", loc=place) from None
+        loc = Loc(str(path), getattr(error, "lineno", 1) or 1, getattr(error, "offset", 1) or 1)
+        reason = getattr(error, "msg", error)
+        raise fail("PTO-U281", f"this is not Python: {reason}", loc=loc) from None
     with redirect_stdout(sys.stderr), users_code():
-        exec(made, vars(module))
+        exec(code, vars(module))
     return module
 
 
@@ -115,50 +115,50 @@ def users_code() -> Generator[None]:
     except PtoError:
         raise
     except (Exception, SystemExit) as error:
-        found = raised(error)
-        if found.code != "PTO-U281":  # a defect: main shows it
+        diagnostic = raised(error)
+        if diagnostic.code != "PTO-U281":  # a defect: main shows it
             raise
-        raise PtoError(found) from error
+        raise PtoError(diagnostic) from error
 
 
 # ---- from text to arguments
 
 
 def kernel_values(
-    kernel: Kernel[...], given: Mapping[str, str], seed: int, later: Collection[str] = ()
+    kernel: Kernel[...], texts: Mapping[str, str], seed: int, later: Collection[str] = ()
 ) -> list[Any]:
     """One value per parameter: arrays and numbers as for any program, constants as Python values.
 
     Parameters in `later` are None.
     """
     declared = signature(kernel.function).parameters.values()
-    made = {p.name: p.default for p in declared if p.default is not Declared.empty}
-    made |= dict.fromkeys(later)
-    require_names({p.name: f"{p.name}: {p}" for p in kernel.parameters}, given, made)
-    chosen = [p for p in kernel.parameters if p.name in given]
-    made |= {p.name: constant(given[p.name]) for p in chosen if p.kind == "constant"}
+    values = {p.name: p.default for p in declared if p.default is not Declared.empty}
+    values |= dict.fromkeys(later)
+    require_names({p.name: f"{p.name}: {p}" for p in kernel.parameters}, texts, values)
+    chosen = [p for p in kernel.parameters if p.name in texts]
+    values |= {p.name: constant(texts[p.name]) for p in chosen if p.kind == "constant"}
     params = [_parameter(p) for p in chosen if p.kind != "constant"]
-    built = build(params, {p.name: given[p.name] for p in params}, seed)
-    made |= {p.name: value for p, value in zip(params, built, strict=True)}
-    return [made[p.name] for p in kernel.parameters]
+    built = build(params, {p.name: texts[p.name] for p in params}, seed)
+    values |= {p.name: value for p, value in zip(params, built, strict=True)}
+    return [values[p.name] for p in kernel.parameters]
 
 
-def completed(kernel: Kernel[...], given: Mapping[str, str]) -> dict[str, str]:
+def completed(kernel: Kernel[...], texts: Mapping[str, str]) -> dict[str, str]:
     """The given values; if there are none, arrays from the annotations of the kernel.
 
     Run-time numbers are not part of the program and need not be given.
     """
     numbers = {p.name: "0" for p in kernel.parameters if p.kind == "scalar"}
-    given = {**numbers, **given}
-    if any(p.kind == "array" and p.name in given for p in kernel.parameters):
-        return given
+    texts = {**numbers, **texts}
+    if any(p.kind == "array" and p.name in texts for p in kernel.parameters):
+        return texts
     sized = [p for p in kernel.parameters if p.dtype and p.sizes]
-    made = {
+    arrays = {
         p.name: f"zeros:{'x'.join(str(_ANY if isinstance(n, str) else n) for n in p.sizes or ())}"
         for p in sized
         if None not in (p.sizes or ())
     }
-    return {**given, **made}
+    return {**texts, **arrays}
 
 
 _ANY = 1  # elements along a named dimension: fewer than any tile has

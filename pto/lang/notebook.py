@@ -37,8 +37,8 @@ def tile_html(tile: Tile) -> str:
             for c in picked[1]
         )
         lines.append(f"<tr>{_head(r)}{''.join(cells)}</tr>")
-    place = f"{tile.memory.space.value.upper()} {tile.address:#x}"
-    title = f"{tile.type} at {place}, valid {rows}x{cols}; small numbers: order in memory"
+    address = f"{tile.memory.space.value.upper()} {tile.address:#x}"
+    title = f"{tile.type} at {address}, valid {rows}x{cols}; small numbers: order in memory"
     table = f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
     return f"<div><div>{escape(title)}</div>{table}</div>"
 
@@ -46,9 +46,9 @@ def tile_html(tile: Tile) -> str:
 def _order(tile: Tile) -> npt.NDArray[np.intp]:
     """The storage position of each element; -1 for elements that compact storage leaves out."""
     offsets = tile.offsets()
-    found = np.full(tile.type.shape, -1, np.intp)
-    found[: offsets.shape[0], : offsets.shape[1]] = offsets
-    return found
+    order = np.full(tile.type.shape, -1, np.intp)
+    order[: offsets.shape[0], : offsets.shape[1]] = offsets
+    return order
 
 
 def _head(number: int) -> str:
@@ -75,6 +75,6 @@ def kernel_html(
 ) -> str:
     """A kernel as HTML: parameters, profile, and the program last traced."""
     listed = ", ".join(f"<b>{escape(p)}</b>: {escape(kind)}" for p, kind in parameters)
-    told = f"<div>{escape(doc.strip())}</div>" if doc else ""
+    description = f"<div>{escape(doc.strip())}</div>" if doc else ""
     title = f"kernel <b>{escape(name)}</b>({listed}), profile {escape(profile)}"
-    return f"<div><div>{title}</div>{told}{block(escape(text), '#4a7fd0')}</div>"
+    return f"<div><div>{title}</div>{description}{block(escape(text), '#4a7fd0')}</div>"

@@ -61,12 +61,12 @@ class OperatorTime:
     @property
     def us(self) -> float:
         """Microseconds of all launches."""
-        return sum(each.us for each in self.launches)
+        return sum(launch.us for launch in self.launches)
 
     @property
     def core_us(self) -> float:
         """Microseconds without the cost of starting each launch."""
-        return sum(each.core_us for each in self.launches)
+        return sum(launch.core_us for launch in self.launches)
 
     @property
     def band(self) -> tuple[float, float]:
@@ -119,8 +119,8 @@ class Operator(Generic[P, R]):
         launches of that one."""
         outer = HANDLE.get()
 
-        def run(each: KernelLaunch) -> Report:
-            return each.run() if outer is None else outer(*each)
+        def run(launch: KernelLaunch) -> Report:
+            return launch.run() if outer is None else outer(*launch)
 
         with handled(self._by(run)):
             return self.function(*args, **named)
@@ -128,32 +128,32 @@ class Operator(Generic[P, R]):
     def launches(self, *args: P.args, **named: P.kwargs) -> list[KernelLaunch]:
         """The launches that the operator makes, without running them: what arrays hold is not
         computed, so the function must not look at results of its kernels."""
-        found: list[KernelLaunch] = []
+        recorded: list[KernelLaunch] = []
 
-        def note(each: KernelLaunch) -> Report:
-            found.append(each)
-            target = Target(find_profile(each.kernel.profile), None, "the profile of the kernel")
-            return Report(target, "none", each.kernel.name, 1, ())
+        def note(launch: KernelLaunch) -> Report:
+            recorded.append(launch)
+            target = Target(find_profile(launch.kernel.profile), None, "the profile of the kernel")
+            return Report(target, "none", launch.kernel.name, 1, ())
 
         with handled(self._by(note)):
             self.function(*args, **named)
-        return found
+        return recorded
 
     def sanitize(self, *args: P.args, **named: P.kwargs) -> list[Verdict]:
         """Run each launch under the sanitizer; the verdicts of those that have findings."""
-        found: list[Verdict] = []
+        verdicts: list[Verdict] = []
 
-        def watch(each: KernelLaunch) -> Report:
-            options = {n: v for n, v in each.named.items() if n not in _OF_RUNS}
-            verdict = each.kernel.sanitize(*each.args, blocks=each.blocks, **options)
+        def watch(launch: KernelLaunch) -> Report:
+            options = {n: v for n, v in launch.named.items() if n not in _OF_RUNS}
+            verdict = launch.kernel.sanitize(*launch.args, blocks=launch.blocks, **options)
             if verdict:
-                found.append(verdict)
-            target = Target(find_profile(each.kernel.profile), None, "the profile of the kernel")
-            return Report(target, "reference", each.kernel.name, 1, ())
+                verdicts.append(verdict)
+            target = Target(find_profile(launch.kernel.profile), None, "the profile of the kernel")
+            return Report(target, "reference", launch.kernel.name, 1, ())
 
         with handled(self._by(watch)):
             self.function(*args, **named)
-        return found
+        return verdicts
 
     def time(
         self,
@@ -164,8 +164,8 @@ class Operator(Generic[P, R]):
     ) -> OperatorTime:
         """The estimated time of all launches on a chip; `optimize`: with the fastest schedules."""
         chosen = self if device is None else self.on(find_device(device).profile)
-        made = chosen.launches(*args, **named)
-        return OperatorTime(tuple(each.time(device, optimize=optimize) for each in made))
+        recorded = chosen.launches(*args, **named)
+        return OperatorTime(tuple(launch.time(device, optimize=optimize) for launch in recorded))
 
     def _by(self, act: Callable[[KernelLaunch], Report]) -> Handle:
         def handle(
@@ -174,12 +174,12 @@ class Operator(Generic[P, R]):
             args: tuple[object, ...],
             named: Mapping[str, Any],
         ) -> Report:
-            own = kernel if self.profile is None else kernel.on(self.profile)
+            retargeted = kernel if self.profile is None else kernel.on(self.profile)
             options = dict(named)
             if self.engine is not None:
                 options.setdefault("engine", self.engine)
             with handled(None):
-                return act(KernelLaunch(own, blocks, args, options))
+                return act(KernelLaunch(retargeted, blocks, args, options))
 
         return handle
 

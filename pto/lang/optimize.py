@@ -165,10 +165,10 @@ def optimize(
     if device is not None:
         kernel = kernel.on(find_device(device).profile)
     chip = bench(device, kernel.profile)
-    given = signature(kernel.function).bind_partial(*args, **named).arguments
+    arguments = signature(kernel.function).bind_partial(*args, **named).arguments
     values = dict(zip((p.name for p in kernel.parameters), kernel.values(args, named), strict=True))
     values = {p.name: shaped(p, values[p.name]) for p in kernel.parameters}
-    subject = _Subject(kernel, values, blocks, chip, free=set(values) - set(given))
+    subject = _Subject(kernel, values, blocks, chip, free=set(values) - set(arguments))
     written = subject.sized({})
     task = Task(
         kernel.name,
@@ -187,8 +187,8 @@ def grid_of_call(kernel: Kernel[...], values: Sequence[object], device: str | No
     """The grid on which the stores of a kernel fill its arrays; an error if it does not follow."""
     from pto.observe.timing import bench  # only here: a plain run needs no model
 
-    given = [shaped(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
-    return _sized(kernel, given, None, bench(device, kernel.profile)).grid
+    shapes = [shaped(p, v) for p, v in zip(kernel.parameters, values, strict=True)]
+    return _sized(kernel, shapes, None, bench(device, kernel.profile)).grid
 
 
 @dataclass(slots=True)
@@ -221,22 +221,22 @@ class _Subject:
         if small is None:
             return {}
         wanted = self._bits(small)
-        found: dict[str, list[int]] = {}
+        candidates: dict[str, list[int]] = {}
         for name, value in self.constants().items():
             for other in (2 * value, value // 2):
                 try:
                     if self._bits(self._on_small(small, {name: other})) == wanted:
                         near = [n for n in _EXTENTS if value <= n * 8 <= value * 64]
-                        found[name] = near
+                        candidates[name] = near
                     break
                 except PtoError:
                     continue
-        return found
+        return candidates
 
     def program(self, constants: Numbers) -> Program:
         """The launch with other constants, on the grid that follows."""
-        found = self.sized(constants)
-        return Program(found.launch, found.args)
+        sized = self.sized(constants)
+        return Program(sized.launch, sized.args)
 
     def sized(self, constants: Numbers) -> SizedLaunch:
         key = tuple(constants.items())
@@ -247,7 +247,7 @@ class _Subject:
 
     def compared(self, point: Point) -> list[Comparison]:
         """Small launches as written and at a point, each with several blocks a core."""
-        found: list[Comparison] = []
+        comparisons: list[Comparison] = []
         for small in islice(self._small_launches(point.constants), _COMPARED):
             other = self._on_small(small, point.constants)
             few = {**point.passes}
@@ -255,8 +255,8 @@ class _Subject:
                 few["persistent"] = max(1, other.launch.blocks // 3)
             schedule = Point(point.constants, few).schedule
             after = scheduled(other.launch, schedule)[0]
-            found.append(Comparison(small.launch, after, small.args))
-        return found
+            comparisons.append(Comparison(small.launch, after, small.args))
+        return comparisons
 
     def _small_launches(self, constants: Numbers) -> Iterator[SizedLaunch]:
         """Launches of the kernel on small arrays with random elements, the largest first.
@@ -310,19 +310,21 @@ def _sized(
         traced = fixed
     except PtoError:  # it needs a size as a number of the program, to convert it
         traced = kernel
-    made, _, given = traced.specialise(values)
-    launch = ProgramLaunch(copied(made.module), 1)
+    specialised, _, run_args = traced.specialise(values)
+    launch = ProgramLaunch(copied(specialised.module), 1)
     count = sum(p.kind != "constant" for p in kernel.parameters)
     names = [arg.name for arg in launch.functions[0].regions[0].block.args]
-    numbers = cast("dict[str, int]", dict(zip(names[count:], given[count:], strict=True)))
+    numbers = cast("dict[str, int]", dict(zip(names[count:], run_args[count:], strict=True)))
     needed = grid_of(launch.module, numbers, cores_of(launch, chip))
     grid = _required(needed, kernel.name) if blocks is None else extents_of(blocks)
     launch.blocks = prod(grid)
     numbers |= {name: n for name, n in zip(GRID, (*grid, 1), strict=False) if name in numbers}
     for function in launch.functions:
         bind(function, numbers)
-    made = replace(made, has_grid=False, module=launch.module, ready={}, seen=set())
-    return SizedLaunch(fixed.key, made, values, given[:count], grid, needed == grid, launch)
+    specialised = replace(specialised, has_grid=False, module=launch.module, ready={}, seen=set())
+    return SizedLaunch(
+        fixed.key, specialised, values, run_args[:count], grid, needed == grid, launch
+    )
 
 
 def _required(grid: tuple[int, ...] | None, kernel: str) -> tuple[int, ...]:

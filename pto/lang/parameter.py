@@ -39,30 +39,30 @@ class Parameter:
 def parameters_of(function: Callable[..., object]) -> list[Parameter]:
     """The parameters, from their annotations; errors are located at the function definition."""
     code = function.__code__
-    place = Loc(code.co_filename, code.co_firstlineno)
+    loc = Loc(code.co_filename, code.co_firstlineno)
     try:
         hints = inspect.get_annotations(function, eval_str=True)
         names = inspect.signature(function).parameters
-        found = [_parameter(name, hints.get(name)) for name in names]
-        _require_own_names(found)
+        params = [_parameter(name, hints.get(name)) for name in names]
+        _require_own_names(params)
     except PtoError as error:
-        raise located(error, place) from None
+        raise located(error, loc) from None
     except Exception as error:  # an annotation is any expression of the user's
         message = f"an annotation of {function.__name__}: {error}"
-        raise KernelError(Diagnostic("PTO-U210", message, place)) from None
-    return found
+        raise KernelError(Diagnostic("PTO-U210", message, loc)) from None
+    return params
 
 
-def _require_own_names(found: list[Parameter]) -> None:
+def _require_own_names(params: list[Parameter]) -> None:
     """Raise if a named size has the name of another parameter: both are program parameters."""
-    taken = {p.name: p.kind for p in found if p.kind != "constant"}
-    for p in found:
+    taken = {p.name: p.kind for p in params if p.kind != "constant"}
+    for p in params:
         for axis, size in enumerate(p.sizes or ()):
             if isinstance(size, str) and size in taken:
-                what = "array" if taken[size] == "array" else "number"
+                kind = "array" if taken[size] == "array" else "number"
                 raise fail(
                     "PTO-U210",
-                    f'{p.name}: the size "{size}" has the name of a parameter, the {what} {size}',
+                    f'{p.name}: the size "{size}" has the name of a parameter, the {kind} {size}',
                     help=f"rename it, or remove the parameter: {p.name}.shape[{axis}] is the size",
                 )
 
@@ -85,23 +85,23 @@ def _parameter(name: str, hint: object) -> Parameter:
 
 def _element(name: str, hint: object) -> DType | None:
     """The element type of `pto.Global[pto.f32]`, `[np.float32]` or `["f32"]`; None for any."""
-    given: object = next(iter(get_args(hint)), Any)
-    if given is Any or isinstance(given, TypeVar):
+    annotated: object = next(iter(get_args(hint)), Any)
+    if annotated is Any or isinstance(annotated, TypeVar):
         return None
-    if isinstance(given, ForwardRef):
-        given = given.__forward_arg__
-    if isinstance(given, type) and np.generic in given.__mro__:
-        given = np.dtype(cast("type[np.generic]", given))
+    if isinstance(annotated, ForwardRef):
+        annotated = annotated.__forward_arg__
+    if isinstance(annotated, type) and np.generic in annotated.__mro__:
+        annotated = np.dtype(cast("type[np.generic]", annotated))
     try:
-        if isinstance(given, str | DType | np.dtype):
-            return dtype(cast("str | DType | np.dtype[np.generic]", given))
+        if isinstance(annotated, str | DType | np.dtype):
+            return dtype(cast("str | DType | np.dtype[np.generic]", annotated))
     except PtoError as error:
-        (found,) = error.diagnostics
-        raise fail("PTO-U210", f"{name}: {found.message}", help=found.help) from None
-    shown = given.__name__ if isinstance(given, type) else repr(given)
+        (diagnostic,) = error.diagnostics
+        raise fail("PTO-U210", f"{name}: {diagnostic.message}", help=diagnostic.help) from None
+    spelled = annotated.__name__ if isinstance(annotated, type) else repr(annotated)
     raise fail(
         "PTO-U210",
-        f"{name}: an element type is one of pto or NumPy, got {shown}",
+        f"{name}: an element type is one of pto or NumPy, got {spelled}",
         help="write pto.f32, pto.i32, ..; pto.Global alone takes arrays of any type",
     )
 
@@ -109,13 +109,13 @@ def _element(name: str, hint: object) -> DType | None:
 def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
     """Sizes of `pto.Global[pto.f32, "m", 128, None]`; `Literal["m"]` is accepted too."""
     parts = get_args(hint)[1:]
-    sizes = tuple(get_args(each)[0] if get_origin(each) is Literal else each for each in parts)
-    for each in sizes:
-        is_name = isinstance(each, str) and each.isidentifier()
-        if not is_name and not isinstance(each, int | None):
+    sizes = tuple(get_args(size)[0] if get_origin(size) is Literal else size for size in parts)
+    for size in sizes:
+        is_name = isinstance(size, str) and size.isidentifier()
+        if not is_name and not isinstance(size, int | None):
             raise fail(
                 "PTO-U210",
-                f"{name}: a size in an annotation is a name, a number or None, got {each!r}",
+                f"{name}: a size in an annotation is a name, a number or None, got {size!r}",
                 help='write pto.Global[pto.f32, "m", "n"]',
             )
     return sizes or None
@@ -123,13 +123,13 @@ def _sizes(name: str, hint: object) -> tuple[int | str | None, ...] | None:
 
 def unhashable(kernel: str, parameters: list[Parameter], values: Sequence[object]) -> KernelError:
     """The error for an unhashable constant, usually an array with a missing annotation."""
-    given = zip(parameters, values, strict=True)
-    constants = ((p.name, v) for p, v in given if p.kind == "constant")
+    pairs = zip(parameters, values, strict=True)
+    constants = ((p.name, v) for p, v in pairs if p.kind == "constant")
     name, value = next((n, v) for n, v in constants if not _is_hashable(v))
-    what = f"a {type(value).__name__}, and its annotation does not say so"
+    complaint = f"a {type(value).__name__}, and its annotation does not say so"
     return mistake(
         "PTO-U210",
-        f"{kernel}: {name} is {what}, so it would be a constant",
+        f"{kernel}: {name} is {complaint}, so it would be a constant",
         help=f"write {name}: pto.Global[pto.f32] for an array; constants must be hashable",
     )
 
@@ -142,28 +142,30 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
-def require_function(given: object) -> None:
-    """Raise unless `given` is a plain Python function, not a generator or coroutine."""
-    resumes = inspect.iscoroutinefunction(given) or inspect.isgeneratorfunction(given)
-    if (inspect.isfunction(given) or inspect.ismethod(given)) and not resumes:
-        _require_no_method(given)
+def require_function(function: object) -> None:
+    """Raise unless `function` is a plain Python function, not a generator or coroutine."""
+    resumes = inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+    if (inspect.isfunction(function) or inspect.ismethod(function)) and not resumes:
+        _require_no_method(function)
         return
-    if isinstance(given, staticmethod | classmethod):
-        kind = type(given).__name__
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
         help = "write @staticmethod above @pto.kernel"
         raise mistake(
             "PTO-U223", f"a kernel is made of a plain function, not of a {kind}", help=help
         )
-    what = "one that yields or awaits" if resumes else f"{type(given).__name__} {given!r}"
-    raise mistake("PTO-U223", f"a kernel is made of a plain function, not {what}")
+    kind_of_function = (
+        "one that yields or awaits" if resumes else f"{type(function).__name__} {function!r}"
+    )
+    raise mistake("PTO-U223", f"a kernel is made of a plain function, not {kind_of_function}")
 
 
-def _require_no_method(given: object) -> None:
+def _require_no_method(function: object) -> None:
     """Raise for a function of a class body that takes the object."""
-    if not inspect.isfunction(given) or not given.__code__.co_argcount:
+    if not inspect.isfunction(function) or not function.__code__.co_argcount:
         return
-    owner, _, name = given.__qualname__.rpartition(".")
-    first = given.__code__.co_varnames[0]
+    owner, _, name = function.__qualname__.rpartition(".")
+    first = function.__code__.co_varnames[0]
     if first in ("self", "cls") and owner and not owner.endswith("<locals>"):
         raise mistake(
             "PTO-U223",

@@ -39,9 +39,9 @@ def _global_name(kernel: Kernel[...], module: str) -> str | None:
 def _is_variant(kernel: Kernel[...], values: Any, name: str) -> bool:
     """True if the value of that name is this kernel, also for another profile."""
     first, *rest = name.split(".")
-    found: Any = values.get(first)
-    for each in rest:
-        found = getattr(found, each, None)
-    if not isinstance(found, type(kernel)) or found.function is not kernel.function:
+    variant: Any = values.get(first)
+    for attribute in rest:
+        variant = getattr(variant, attribute, None)
+    if not isinstance(variant, type(kernel)) or variant.function is not kernel.function:
         return False
-    return (found.peer, found.kind, found.name) == (kernel.peer, kernel.kind, kernel.name)
+    return (variant.peer, variant.kind, variant.name) == (kernel.peer, kernel.kind, kernel.name)

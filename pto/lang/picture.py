@@ -19,9 +19,9 @@ def picture(tile: Tile) -> str:
     for r in range(height):
         cells = [f"{values[r, c]:.5g}" if r < rows and c < cols else "·" for c in range(width)]
         bar = ["|"] if 0 < cols < width else []
-        shown = cells[:cols] + bar + cells[cols:] if cols < width else cells
+        line_cells = cells[:cols] + bar + cells[cols:] if cols < width else cells
         more = " ..." if tile.type.cols > width else ""
-        lines.append(" ".join(f"{cell:>8}" if cell != "|" else cell for cell in shown) + more)
+        lines.append(" ".join(f"{cell:>8}" if cell != "|" else cell for cell in line_cells) + more)
         if r + 1 == rows < height:
             lines.append("-" * len(lines[-1]))
     if tile.type.rows > height:

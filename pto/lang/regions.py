@@ -52,17 +52,17 @@ class TileRegions(Session):
         for scope in self.scopes:
             if tile not in scope.changed:
                 scope.early.add(tile)
-        known = tile.known_region
-        static = all(isinstance(n, int) for n in known)
-        tile.seen.add(known if static else None)
-        rows, cols = (self._extent(tile, axis, extent) for axis, extent in enumerate(known))
+        extents = tile.known_region
+        static = all(isinstance(n, int) for n in extents)
+        tile.seen.add(extents if static else None)
+        rows, cols = (self._extent(tile, axis, extent) for axis, extent in enumerate(extents))
         return rows, cols
 
-    def _extent(self, tile: Tile, axis: int, known: Extent) -> Extent:
-        if isinstance(known, int) or (known is not None and self.builder.sees(known.value)):
-            return known
-        given = self.emit(GET_VALIDSHAPE, {"source": tile.value}, results=[INDEX, INDEX])
-        return self.scalar(given[axis])
+    def _extent(self, tile: Tile, axis: int, extent: Extent) -> Extent:
+        if isinstance(extent, int) or (extent is not None and self.builder.sees(extent.value)):
+            return extent
+        sizes = self.emit(GET_VALIDSHAPE, {"source": tile.value}, results=[INDEX, INDEX])
+        return self.scalar(sizes[axis])
 
     def set_region(self, tile: Tile, rows: Extent, cols: Extent) -> None:
         """Set the valid region of the tile from here on."""
@@ -79,12 +79,12 @@ class TileRegions(Session):
         for scope in self.scopes:
             scope.changed.setdefault(tile, before)
         tile.known_region = (rows, cols)
-        given = {
+        operands = {
             "source": tile.value,
             "valid_row": as_value(rows, INDEX),
             "valid_col": as_value(cols, INDEX),
         }
-        tile.settings.append(self.append(SET_VALIDSHAPE, given))
+        tile.settings.append(self.append(SET_VALIDSHAPE, operands))
 
     # ---- blocks
 
@@ -111,12 +111,12 @@ class TileRegions(Session):
         self.builder.blocks.pop()
         if certain:
             return
-        own = set(self.tiles[scope.tiles :])  # a list would compare tiles by element
+        created = set(self.tiles[scope.tiles :])  # a list would compare tiles by element
         for tile, before in scope.changed.items():
-            if same_region(tile.known_region, before) or tile in own:
+            if same_region(tile.known_region, before) or tile in created:
                 continue
-            known = all(extent is not None for extent in before)  # `in` would compare numbers
-            if scope.loop and tile in scope.early and known:
+            is_static = all(extent is not None for extent in before)  # `in` would compare numbers
+            if scope.loop and tile in scope.early and is_static:
                 self.broken(_unsteady(tile))
             tile.known_region = (None, None)
 

@@ -92,9 +92,9 @@ def _elements() -> str:
 
 
 def _instructions() -> str:
-    made = instructions()
-    names = ", ".join(f'"{name}"' for name in made)
-    functions = "\n".join(_function(name, row) for name, row in made.items())
+    functions_by_name = instructions()
+    names = ", ".join(f'"{name}"' for name in functions_by_name)
+    functions = "\n".join(_function(name, row) for name, row in functions_by_name.items())
     return (
         "# Every instruction. Written by `python -m pto.lang.stubs`: do not edit.\n"
         "# ruff: noqa\n# fmt: off\n"

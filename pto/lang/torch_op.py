@@ -49,34 +49,34 @@ def torch_op(
     makers = {n: (make, _wanted(make, names)) for n, make in out.items()}
     grid: Callable[..., Blocks] = blocks if callable(blocks) else lambda: blocks
     wanted_by_grid = _wanted(grid, names)
-    whole = inspect.signature(kernel.function).parameters
-    signature = inspect.Signature([whole[n] for n in names])
+    declared = inspect.signature(kernel.function).parameters
+    signature = inspect.Signature([declared[n] for n in names])
 
     def bound(args: Sequence[object], named: Mapping[str, object]) -> dict[str, Any]:
-        found = signature.bind(*args, **named)
-        found.apply_defaults()
-        return found.arguments
+        arguments = signature.bind(*args, **named)
+        arguments.apply_defaults()
+        return arguments.arguments
 
     def made(*args: object, **named: object) -> Any:
-        given = bound(args, named)
-        results = tuple(make(*(given[n] for n in wanted)) for make, wanted in makers.values())
+        values = bound(args, named)
+        results = tuple(make(*(values[n] for n in wanted)) for make, wanted in makers.values())
         return results[0] if len(results) == 1 else results
 
     def run(*args: object, **named: object) -> Any:
-        given = bound(args, named)
+        values = bound(args, named)
         results = made(*args, **named)
         tensors = (results,) if len(out) == 1 else results
-        chosen = grid(*(given[n] for n in wanted_by_grid))
+        chosen = grid(*(values[n] for n in wanted_by_grid))
         with torch.no_grad():
-            plain = {n: _readable(value) for n, value in given.items()}
+            plain = {n: _readable(value) for n, value in values.items()}
             kernel.run(
                 blocks=chosen, engine=engine, **plain, **dict(zip(out, tensors, strict=True))
             )
         return results
 
-    given = ", ".join(texts.values())
+    parameter_list = ", ".join(texts.values())
     results = ", ".join(["Tensor"] * len(out))
-    schema = f"({given}) -> {results if len(out) == 1 else f'({results})'}"
+    schema = f"({parameter_list}) -> {results if len(out) == 1 else f'({results})'}"
     op = torch.library.custom_op(name, run, mutates_args=(), device_types="cpu", schema=schema)
     op.register_fake(made)
     return op
@@ -122,18 +122,18 @@ def _schema(kernel: Kernel[...], p: Parameter) -> str:
             )
     if not word:
         return ""
-    shown = f'"{default}"' if isinstance(default, str) else default
-    return f"{word} {p.name}" + ("" if default == "" else f"={shown}")
+    text = f'"{default}"' if isinstance(default, str) else default
+    return f"{word} {p.name}" + ("" if default == "" else f"={text}")
 
 
 def _wanted(function: Callable[..., object], names: list[str]) -> list[str]:
     """The inputs that a function needs, by the names of its parameters."""
-    found = list(inspect.signature(function).parameters)
-    unknown = [name for name in found if name not in names]
+    wanted = list(inspect.signature(function).parameters)
+    unknown = [name for name in wanted if name not in names]
     if unknown:
         raise mistake(
             "PTO-U210",
             f"there is no input {unknown[0]}: the operator has {', '.join(names)}",
             help="parameters of functions for out= and blocks= are named as those of the kernel",
         )
-    return found
+    return wanted

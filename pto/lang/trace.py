@@ -76,8 +76,8 @@ class Trace(TileRegions):
 
     def append(self, row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Operation:
         self.require_whole()
-        for given in (operands or {}).values():
-            for value in (given,) if isinstance(given, Value) else given or ():
+        for operand in (operands or {}).values():
+            for value in (operand,) if isinstance(operand, Value) else operand or ():
                 if not self.builder.sees(value):
                     raise _out_of_sight(value)
                 if value in self._loose:
@@ -123,10 +123,10 @@ class Trace(TileRegions):
     # ---- tiles
 
     def alloc(self, type: TileBuf, valid: Extents | None, address: int | None) -> Tile:
-        given: dict[str, Given] = {"addr": None if address is None else as_value(address, _I64)}
+        operands: dict[str, Given] = {"addr": None if address is None else as_value(address, _I64)}
         if valid is not None and None in type.tile.valid:
-            given["valid_row"], given["valid_col"] = (as_value(n, INDEX) for n in valid)
-        op = self.append(ALLOC_TILE, given, results=[type], names=assigned_names() or ["tile"])
+            operands["valid_row"], operands["valid_col"] = (as_value(n, INDEX) for n in valid)
+        op = self.append(ALLOC_TILE, operands, results=[type], names=assigned_names() or ["tile"])
         region = type.tile.shape if valid is None else tuple(valid)
         tile = Tile(op.results[0], self, valid is not None, region)
         self.tiles.append(tile)
@@ -169,17 +169,17 @@ class Trace(TileRegions):
 
     def adopt(self, tile: Tile, region: tuple[int, int]) -> Tile:
         """A tile over the bytes of another, with a valid region that follows its data."""
-        made = Tile(tile.value, self, False, region)
-        self.tiles.append(made)
-        return made
+        adopted = Tile(tile.value, self, False, region)
+        self.tiles.append(adopted)
+        return adopted
 
     def in_l1(self, tile: Tile, type: TileBuf) -> Tile | None:
         """A tile that was loaded and nothing else is loaded to L1 instead, as a tile of `type`."""
         if len(tile.value.uses) != 1 + len(tile.settings):
             return None
         tile.value.type, tile.origin = type, None
-        known = tile.known_region
-        tile.retype(known if all(isinstance(n, int) for n in known) else tile.shape)
+        region = tile.known_region
+        tile.retype(region if all(isinstance(n, int) for n in region) else tile.shape)
         return tile
 
     def first_time(self, tile: Tile) -> Any:
@@ -204,10 +204,10 @@ class Trace(TileRegions):
         return False
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        found = self._known.get(key)
-        if found is None or not self.builder.sees(found.value):
-            found = self._known[key] = make()
-        return found
+        scalar = self._known.get(key)
+        if scalar is None or not self.builder.sees(scalar.value):
+            scalar = self._known[key] = make()
+        return scalar
 
     # ---- arguments of loops
 
@@ -216,9 +216,9 @@ class Trace(TileRegions):
         self._loose.update((arg, args) for arg in args)
 
     def tighten(self, value: Value, type: ScalarType | None) -> None:
-        for each in self._loose.get(value, ()):
-            each.type = type or each.type
-            self._loose.pop(each, None)
+        for alias in self._loose.get(value, ()):
+            alias.type = type or alias.type
+            self._loose.pop(alias, None)
 
     def is_loose(self, value: Value) -> bool:
         return value in self._loose
@@ -256,9 +256,9 @@ class Trace(TileRegions):
         reuse.run()
         by_value = {tile.value: tile for tile in self.tiles}
         for tile in self.tiles:
-            kept = by_value.get(reuse.found(tile.value))
-            if kept is not None and kept is not tile:
-                kept.seen |= tile.seen
+            shared = by_value.get(reuse.found(tile.value))
+            if shared is not None and shared is not tile:
+                shared.seen |= tile.seen
         self.tiles = [t for t in self.tiles if reuse.found(t.value) is t.value]
 
 

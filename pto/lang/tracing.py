@@ -51,11 +51,11 @@ class Specialised:
         if device.tap is not None:
             return device.kernel(self.module)
         key = device.engine, device.checks, wants_checks()
-        found, profile = self.ready.get(key), device.profile
-        if found is None or (found.profile is not profile and found.profile != profile):
-            found = prepare(self.module, None, profile, engine=key[0], checks=key[1])
-            self.ready[key] = found
-        return found
+        prepared, profile = self.ready.get(key), device.profile
+        if prepared is None or (prepared.profile is not profile and prepared.profile != profile):
+            prepared = prepare(self.module, None, profile, engine=key[0], checks=key[1])
+            self.ready[key] = prepared
+        return prepared
 
     def numbers(self, kernel: str, sizes: Mapping[str, int], blocks: Blocks) -> list[int]:
         """Additional arguments of the program: named sizes, and the grid if it is used."""
@@ -95,8 +95,8 @@ class Tracing:
     @property
     def sizes(self) -> list[str]:
         """Named sizes, each once, in the order of the parameters."""
-        found = (n for shape, _ in self.shapes for n in shape if isinstance(n, str))
-        return list(dict.fromkeys(found))
+        symbols = (n for shape, _ in self.shapes for n in shape if isinstance(n, str))
+        return list(dict.fromkeys(symbols))
 
     def program(self) -> Specialised:
         """Trace the functions into one module."""
@@ -121,21 +121,21 @@ class Tracing:
 
     def _function(self, module: Module, source: TracedFunction) -> Trace:
         function, name = source.function, source.name
-        place = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
+        loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
         # PTOAS makes a kernel of a function that is marked; sides of a pair are called by one
         kind: Attribute = Enum("kernel_kind", source.kind) if source.kind else Unit()
         attrs = {"pto.kernel_kind" if source.kind else "pto.entry": kind}
-        made = new_function(module, name, self._types(), place, attrs)
-        with Trace(name, self.profile, module, made, debug=self.debug) as trace:
+        operation = new_function(module, name, self._types(), loc, attrs)
+        with Trace(name, self.profile, module, operation, debug=self.debug) as trace:
             try:
                 result = rewritten(function)(*self._arguments(trace))
             except RecursionError as error:
                 raise endless(name, error) from None
             except Exception as error:
-                found = misused(error, trace.unbound)
-                if found is None:
+                advice = misused(error, trace.unbound)
+                if advice is None:
                     raise
-                raise found from found.__cause__
+                raise advice from advice.__cause__
             if result is not None:
                 raise mistake(
                     "PTO-U211",
@@ -148,30 +148,30 @@ class Tracing:
     def _types(self) -> list[tuple[str, Type]]:
         """The parameters of the program: those of the function, then the sizes with names."""
         arrays = iter(self.shapes)
-        found: list[tuple[str, Type]] = []
+        params: list[tuple[str, Type]] = []
         for param in self.parameters:
             if param.kind == "array":
-                found.append((param.name, pointer_type(next(arrays)[1])))
+                params.append((param.name, pointer_type(next(arrays)[1])))
             elif param.kind == "scalar" and param.dtype is not None:
-                found.append((param.name, scalar_type(param.dtype)))
-        return [*found, *((name, INDEX) for name in self.sizes)]
+                params.append((param.name, scalar_type(param.dtype)))
+        return [*params, *((name, INDEX) for name in self.sizes)]
 
     def _arguments(self, trace: Trace) -> list[object]:
         args = trace.builder.block.args
         count = len(args) - len(self.sizes)
         named = {arg.name: trace.scalar(arg) for arg in args[count:]}
         block, arrays = iter(args), iter(self.shapes)
-        made: list[object] = []
+        arguments: list[object] = []
         for param, value in zip(self.parameters, self.values, strict=True):
             if param.kind == "array":
                 written, kind = next(arrays)
                 shape = tuple(named[n] if isinstance(n, str) else n for n in written)
-                made.append(view_of(next(block), kind, shape, contiguous(shape)))
+                arguments.append(view_of(next(block), kind, shape, contiguous(shape)))
             elif param.kind == "scalar":
-                made.append(trace.scalar(next(block)))
+                arguments.append(trace.scalar(next(block)))
             else:
-                made.append(value)
-        return made
+                arguments.append(value)
+        return arguments
 
 
 def _sign(trace: Trace) -> None:
@@ -186,12 +186,12 @@ def sizes_of(
 ) -> tuple[list[Shape], dict[str, int]]:
     """Shapes with named sizes replaced by their names, and the values of the names in this call."""
     arrays = [p for p in parameters if p.kind == "array"]
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     first: dict[str, str] = {}  # the parameter that has the name first
-    made: list[Shape] = []
+    named_shapes: list[Shape] = []
     for param, (shape, kind) in zip(arrays, shapes, strict=True):
         if param.sizes is None:
-            made.append((shape, kind))
+            named_shapes.append((shape, kind))
             continue
         if len(param.sizes) != len(shape):
             raise mistake(
@@ -203,13 +203,13 @@ def sizes_of(
         for name, size in zip(param.sizes, shape, strict=True):
             if isinstance(name, int) and name != size:
                 raise _other(kernel, param.name, str(name), size, "the annotation")
-            if isinstance(name, str) and found.setdefault(name, size) != size:
-                raise _other(kernel, param.name, f"{name} = {found[name]}", size, first[name])
+            if isinstance(name, str) and sizes.setdefault(name, size) != size:
+                raise _other(kernel, param.name, f"{name} = {sizes[name]}", size, first[name])
             if isinstance(name, str):
                 first.setdefault(name, param.name)
             named.append(name if isinstance(name, str) else size)
-        made.append((tuple(named), kind))
-    return made, found
+        named_shapes.append((tuple(named), kind))
+    return named_shapes, sizes
 
 
 def _other(kernel: str, param: str, wanted: str, size: int, where: str) -> Exception:

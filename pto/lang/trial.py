@@ -42,8 +42,8 @@ class Trial:
 
 
 def refused_by(config: Config, error: PtoError) -> Trial:
-    found = error.diagnostics[0]
-    return Trial(config, refused=f"{found.message} [{found.code}]")
+    diagnostic = error.diagnostics[0]
+    return Trial(config, refused=f"{diagnostic.message} [{diagnostic.code}]")
 
 
 def differs(arrays: Arrays | None, wanted: Arrays | None, rtol: float) -> str:
@@ -94,7 +94,7 @@ def tried(shared: tuple[str | None, float, Arrays | None], sheet: Sheet) -> Tria
             if wrong:
                 return Trial(sheet.config, refused=wrong)
         options: dict[str, Any] = {"blocks": sheet.blocks, "profile": sheet.profiles[1]}
-        found = timing.time(timed.module(), args=args, device=device, **options)
+        predicted = timing.time(timed.module(), args=args, device=device, **options)
     except PtoError as error:
         return refused_by(sheet.config, error)
-    return Trial(sheet.config, found.us, found.bound)
+    return Trial(sheet.config, predicted.us, predicted.bound)

@@ -66,7 +66,7 @@ class Tuning:
 def configurations(space: Mapping[str, Sequence[object]] | Iterable[Config]) -> list[Config]:
     """All combinations of a mapping's values; a list of configurations unchanged."""
     if not isinstance(space, Mapping):
-        return [dict(each) for each in space]
+        return [dict(config) for config in space]
     values = cast(Mapping[str, Sequence[object]], space)
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
@@ -102,28 +102,28 @@ def tune(
     for trial in trials:
         on_trial(trial)
     if before is None:
-        with ProgressBar("configurations") as seen:
+        with ProgressBar("configurations") as advance:
             for trial in _all_tried(job, configs, processes):
                 trials.append(trial)
                 on_trial(trial)
-                seen(len(trials), len(configs))
+                advance(len(trials), len(configs))
         cache.store(name, json.dumps([[t.us, t.bound, t.refused] for t in trials]).encode())
     return _ranked(kernel, trials, before is not None)
 
 
-def _ranked(kernel: Kernel[...], trials: list[Trial], kept: bool) -> Tuning:
+def _ranked(kernel: Kernel[...], trials: list[Trial], cached: bool) -> Tuning:
     counted = sorted((t for t in trials if t.us is not None), key=lambda t: t.us or 0.0)
     if not counted:
         reasons = "; ".join(f"{t.words}: {t.refused}" for t in trials[:3])
         raise fail("PTO-U271", f"every configuration of {kernel.name} is rejected: {reasons}")
-    return Tuning((*counted, *(t for t in trials if t.us is None)), kept)
+    return Tuning((*counted, *(t for t in trials if t.us is None)), cached)
 
 
 def _kept(name: str, configs: list[Config]) -> list[Trial] | None:
     raw = cache.load(name)
     if raw is None:
         return None
-    return [Trial(c, *found) for c, found in zip(configs, json.loads(raw), strict=True)]
+    return [Trial(c, *outcome) for c, outcome in zip(configs, json.loads(raw), strict=True)]
 
 
 def _kind(value: object) -> object:
@@ -162,8 +162,8 @@ class _Job:
         parts = [edition(), f"{self.device} {self.rtol}"]
         for config in configs:
             try:
-                ran, timed, given = self._programs(config)
-                kinds = list(map(_kind, given))
+                ran, timed, arguments = self._programs(config)
+                kinds = list(map(_kind, arguments))
                 parts += [print_module(ran), print_module(timed)]
                 parts.append(f"{self.grid(config)} {kinds} {self._runs(self.values(config))}")
             except PtoError as error:
@@ -173,14 +173,14 @@ class _Job:
     def sheet(self, config: Config) -> Sheet:
         """A trial as data, for a worker without the kernel's source."""
         self._require_whole(self.values(config), self.grid(config))
-        ran, timed, given = self._programs(config)
+        ran, timed, arguments = self._programs(config)
         profiles, runs = (self.kernel.profile, self._timed().profile), self.wanted is not None
         if not runs:
-            given = [
-                ArrayShape(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in given
+            arguments = [
+                ArrayShape(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arguments
             ]
         programs = ProgramText.of(ran), ProgramText.of(timed)
-        return Sheet(config, programs, profiles, given, count_of(self.grid(config)), runs)
+        return Sheet(config, programs, profiles, arguments, count_of(self.grid(config)), runs)
 
     def grid(self, config: Config) -> Blocks:
         if self.blocks is not None:
@@ -199,9 +199,9 @@ class _Job:
     def _programs(self, config: Config) -> tuple[Module, Module, list[object]]:
         """The program to run, the program to time, and their arguments."""
         values, grid = self.values(config), self.grid(config)
-        ran, given = self.kernel.called(values, {}, grid)
+        ran, arguments = self.kernel.called(values, {}, grid)
         timed, _ = self._timed().called(values, {}, grid)
-        return ran.module, timed.module, given
+        return ran.module, timed.module, arguments
 
     def _timed(self) -> Kernel[...]:
         device = self.device
@@ -227,9 +227,9 @@ class _Job:
         """The arrays after a run on copies."""
         if not self._runs(values):
             return None
-        given = [a.copy() if isinstance(a, np.ndarray) else a for a in values]
-        self.kernel.run(*given, blocks=grid)
-        return [a for a in given if isinstance(a, np.ndarray)]
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in values]
+        self.kernel.run(*copies, blocks=grid)
+        return [a for a in copies if isinstance(a, np.ndarray)]
 
 
 _AT_WORK: list[_Job] = []  # in a forked process: its job
@@ -269,17 +269,17 @@ def _sent(pool: WorkerPool, job: _Job, configs: list[Config]) -> Iterator[Trial]
     """Trials on a cluster. Programs are sent, not kernels: workers do not have the source file."""
     from pto.cluster import tasks
 
-    made: list[Sheet | Trial] = []
+    prepared: list[Sheet | Trial] = []
     for config in configs:
         try:
-            made.append(job.sheet(config))
+            prepared.append(job.sheet(config))
         except PtoError as error:
-            made.append(refused_by(config, error))
-    sheets = [each for each in made if isinstance(each, Sheet)]
+            prepared.append(refused_by(config, error))
+    sheets = [sheet for sheet in prepared if isinstance(sheet, Sheet)]
     shared = job.device, job.rtol, job.wanted
     answers = tasks.in_order(pool, "pto.lang.trial:tried", sheets, shared)
-    for each in made:
-        yield next(answers) if isinstance(each, Sheet) else each
+    for sheet in prepared:
+        yield next(answers) if isinstance(sheet, Sheet) else sheet
 
 
 def _forked(job: _Job, configs: list[Config], count: int) -> Iterable[Trial]:
@@ -310,9 +310,9 @@ class Autotuned:
     chosen: dict[Hashable, Tuning] = field(default_factory=dict[Hashable, Tuning])
 
     def __call__(self, *args: object) -> object:
-        found = self.tuning(*args).best
-        grid = _Job(self.kernel, args, self.blocks, self.device, self.rtol).grid(found)
-        return self.kernel.run(*args, blocks=grid, **found)
+        best = self.tuning(*args).best
+        grid = _Job(self.kernel, args, self.blocks, self.device, self.rtol).grid(best)
+        return self.kernel.run(*args, blocks=grid, **best)
 
     def tuning(self, *args: object) -> Tuning:
         """The tuning result for arguments of these shapes; computed once."""

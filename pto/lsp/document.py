@@ -159,7 +159,7 @@ class Document:
         self, module: Module, profile: Profile, *, level: int | None = None
     ) -> list[Diagnostic]:
         known = [d for piece in self.pieces for d in piece.findings_of_operations(profile)]
-        return verify(module, profile, level=level, known=known)
+        return verify(module, profile, level=level, of_operations=known)
 
     # ---- reading
 

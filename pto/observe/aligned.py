@@ -78,47 +78,47 @@ class Aligned:
 
 def align(first: Module, second: Module, profile: Profile) -> Aligned:
     """The functions of two modules, by name, or the only one of each."""
-    found = Aligned()
+    aligned = Aligned()
     one, two = (_functions(module) for module in (first, second))
     if len(one) == len(two) == 1:
         two = dict(zip(one, two.values(), strict=True))
     for name in dict.fromkeys((*one, *two)):
         if name not in one or name not in two:
-            found.unlike.append((one.get(name), two.get(name)))
+            aligned.unlike.append((one.get(name), two.get(name)))
         else:
-            _align(_read(one[name], profile), _read(two[name], profile), found)
-    return found
+            _align(_read(one[name], profile), _read(two[name], profile), aligned)
+    return aligned
 
 
 def _functions(module: Module) -> dict[str, Operation]:
     return {f.symbol: f for f in module.functions() if f.has_body}
 
 
-def _align(one: _Text, two: _Text, found: Aligned) -> None:
-    base = len(found.numbers)
+def _align(one: _Text, two: _Text, aligned: Aligned) -> None:
+    base = len(aligned.numbers)
     places: dict[int, int] = {}  # position in the second text -> position in the first
     matcher = SequenceMatcher(a=one.keys, b=two.keys, autojunk=False)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
             for n in range(a_end - a):
-                found.numbers[id(one.work[a + n])] = found.numbers[id(two.work[b + n])] = (
+                aligned.numbers[id(one.work[a + n])] = aligned.numbers[id(two.work[b + n])] = (
                     base + a + n
                 )
                 places[b + n] = a + n
         else:
             left, right = one.work[a:a_end], two.work[b:b_end]
             for n in range(max(len(left), len(right))):
-                found.unlike.append((_at(left, n), _at(right, n)))
+                aligned.unlike.append((_at(left, n), _at(right, n)))
     places[len(two.work)] = len(one.work)
     moved = [replace(f, place=places.get(f.place, -1)) for f in two.fences]  # in the first
-    _match(one.fences, moved, found)
+    _match(one.fences, moved, aligned)
 
 
 def _at(ops: list[Operation], n: int) -> Operation | None:
     return ops[n] if n < len(ops) else None
 
 
-def _match(one: list[AlignedFence], two: list[AlignedFence], found: Aligned) -> None:
+def _match(one: list[AlignedFence], two: list[AlignedFence], aligned: Aligned) -> None:
     """Pair fences at the same position, then those at different positions."""
     left = list(two)
     alone: list[AlignedFence] = []
@@ -128,15 +128,15 @@ def _match(one: list[AlignedFence], two: list[AlignedFence], found: Aligned) -> 
             alone.append(fence)
         else:
             left.remove(other)
-            found.both += 1
+            aligned.both += 1
     for fence in alone:
         other = next((f for f in left if f.key == fence.key), None)
         if other is None:
-            found.lost.append(fence)
+            aligned.lost.append(fence)
         else:
             left.remove(other)
-            found.moved.append(MovedFence(fence, other))
-    found.fresh += left
+            aligned.moved.append(MovedFence(fence, other))
+    aligned.fresh += left
 
 
 # ---- reading a function
@@ -169,13 +169,13 @@ def _key(op: Operation) -> str:
     return " ".join((op.name, *types))
 
 
-def _fence(op: Operation, case: Case, place: int) -> AlignedFence:
+def _fence(op: Operation, case: Case, position: int) -> AlignedFence:
     order, word = case.row.order, op.name.removeprefix("pto.")
     if isinstance(order, OfFlag):
         flag = flag_of(case)
         number = _DYNAMIC if op.operands else flag.id
         kind = "set_flag" if isinstance(order, SetFlag) else "wait_flag"
-        return AlignedFence(op, place, kind, (flag.src, flag.dst), number)
+        return AlignedFence(op, position, kind, (flag.src, flag.dst), number)
     if isinstance(order, Barrier | OfBuffer):
-        return AlignedFence(op, place, word, (pipe_of(case),), _DYNAMIC)
-    return AlignedFence(op, place, word, (), _DYNAMIC)
+        return AlignedFence(op, position, word, (pipe_of(case),), _DYNAMIC)
+    return AlignedFence(op, position, word, (), _DYNAMIC)

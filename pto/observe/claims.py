@@ -31,7 +31,7 @@ def contradicted(
     codes.sort(key=lambda code: code not in _OF_LINES)  # the last one of a question counts
     refuted: dict[Question, str] = {}
     for code in codes:
-        refuted |= {q: code for q, own in _CODES.items() if code.startswith(own)}
+        refuted |= {q: code for q, prefix in _CODES.items() if code.startswith(prefix)}
     claims = {a.question: a for a in _answers(functions, profile, refuted) if a.verdict == "proved"}
     return [
         (question, code)
@@ -41,13 +41,13 @@ def contradicted(
 
 
 def _answers(
-    functions: Sequence[Operation], profile: Profile, asked: Iterable[Question]
+    functions: Sequence[Operation], profile: Profile, questions: Iterable[Question]
 ) -> Iterator[Answer]:
     """Answers to these questions, and to others that come with them, without a run."""
-    if {"bounds", "blocks"} & {*asked}:
+    if {"bounds", "blocks"} & {*questions}:
         for function in functions:
             yield from answers(function)
-    if {"order", "deadlock"} & {*asked}:
+    if {"order", "deadlock"} & {*questions}:
         yield from order_answers(functions, profile)
-    if "reads" in asked:
+    if "reads" in questions:
         yield reads_answer(functions, profile)

@@ -45,15 +45,15 @@ def compare(
     """The differences in order between the first and the second program."""
     target = target_of(first, profile=profile, device=device).profile
     aligned = align(first, second, target)
-    order = [_unlike(*each) for each in aligned.unlike]
+    order = [_unlike(*run_found) for run_found in aligned.unlike]
     runs = 0
-    found: dict[tuple[object, ...], Diagnostic] = {}
+    by_key: dict[tuple[object, ...], Diagnostic] = {}
     for entry in entry_names(first):
-        for each in affordable(choose(first, entry, profile=profile, device=device)):
+        for run_found in affordable(choose(first, entry, profile=profile, device=device)):
             runs += 1
-            for key, finding in _run(first, second, each.trial, aligned):
-                found.setdefault(key, finding)
-    order += found.values()
+            for key, finding in _run(first, second, run_found.trial, aligned):
+                by_key.setdefault(key, finding)
+    order += by_key.values()
     named = {note.loc for finding in order for note in finding.notes}
     fences = [d for d in _fences(aligned) if named.isdisjoint((d.loc, *(n.loc for n in d.notes)))]
     other = len(aligned.lost) + len(aligned.fresh) + len(aligned.moved)
@@ -72,9 +72,9 @@ def _run(
         yield (LOST, *pair), _changed(LOST, after[pair], pair, aligned)
     for pair in before.keys() - after.keys():
         yield (GAINED, *pair), _changed(GAINED, before[pair], pair, aligned)
-    known = {(d.code, d.message) for d in one.stuck()}
+    stuck_findings = {(d.code, d.message) for d in one.stuck()}
     for finding in two.stuck():
-        if (finding.code, finding.message) not in known:
+        if (finding.code, finding.message) not in stuck_findings:
             yield (finding.code, finding.message), finding
 
 
@@ -85,8 +85,8 @@ class _OrderWatcher(Sanitizer):
 
     def stuck(self) -> list[Diagnostic]:
         """Errors about flags, and the error that ended the run."""
-        found = [d for d in self.findings() if d.code.startswith("PTO-D")]
-        return [d for d in (*found, *self.ended) if d.severity == "error"]
+        deadlocks = [d for d in self.findings() if d.code.startswith("PTO-D")]
+        return [d for d in (*deadlocks, *self.ended) if d.severity == "error"]
 
 
 def _watched(module: Module, trial: TrialRun) -> _OrderWatcher:
@@ -97,12 +97,12 @@ def _watched(module: Module, trial: TrialRun) -> _OrderWatcher:
 
 def _by_pair(watcher: Sanitizer, aligned: Aligned) -> dict[Pair, Diagnostic]:
     """Races between operations that both programs have."""
-    found: dict[Pair, Diagnostic] = {}
+    by_numbers: dict[Pair, Diagnostic] = {}
     for finding, (earlier, later) in watcher.races():
         numbers = aligned.number(earlier), aligned.number(later)
         if numbers[0] is not None and numbers[1] is not None:
-            found[numbers[0], numbers[1]] = finding
-    return found
+            by_numbers[numbers[0], numbers[1]] = finding
+    return by_numbers
 
 
 # ---- differences as findings
@@ -115,7 +115,9 @@ _SENTENCES = {
 
 def _changed(code: str, finding: Diagnostic, pair: Pair, aligned: Aligned) -> Diagnostic:
     fences = aligned.lost if code == LOST else aligned.fresh
-    moved = [each.first if code == LOST else each.second for each in aligned.moved]
+    moved = [
+        moved_fence.first if code == LOST else moved_fence.second for moved_fence in aligned.moved
+    ]
     near = [f for f in (*fences, *moved) if _between(f, pair)] or [*fences, *moved]
     where = "the first" if code == LOST else "the second"
     return Diagnostic(
@@ -163,7 +165,7 @@ def _fences(aligned: Aligned) -> Iterator[Diagnostic]:
         yield Diagnostic(FENCE, f"{fence} is only in the first program", fence.op.loc, "warning")
     for fence in aligned.fresh:
         yield Diagnostic(FENCE, f"{fence} is only in the second program", fence.op.loc, "warning")
-    for each in aligned.moved:
-        message = f"{each.second} stands at another place than in the first program"
-        note = Note("in the first program", each.first.op.loc)
-        yield Diagnostic(FENCE, message, each.second.op.loc, "warning", notes=(note,))
+    for moved_fence in aligned.moved:
+        message = f"{moved_fence.second} stands at another place than in the first program"
+        note = Note("in the first program", moved_fence.first.op.loc)
+        yield Diagnostic(FENCE, message, moved_fence.second.op.loc, "warning", notes=(note,))

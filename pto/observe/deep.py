@@ -41,9 +41,9 @@ class Looked:
 def launches(module: Module, *, profile: str | None, device: str | None) -> list[TrialRun]:
     """Every kernel with every trial."""
     return [
-        found.trial
+        chosen_run.trial
         for entry in entry_names(module)
-        for found in choose(module, entry, profile=profile, device=device).trials
+        for chosen_run in choose(module, entry, profile=profile, device=device).trials
     ]
 
 
@@ -58,47 +58,47 @@ def affordable(chosen: Chosen) -> Iterator[Found]:
     first, *others = chosen.trials
     yield first
     work = 0
-    for found in others:
-        work += found.paths.steps
+    for candidate in others:
+        work += candidate.paths.steps
         if work <= _WORK:
-            yield found
+            yield candidate
 
 
 def _looked(module: Module, chosen: Chosen) -> Looked:
     first = chosen.trials[0]
-    seen = [(found, _verdict(module, found)) for found in affordable(chosen)]
-    kept = dict[tuple[object, ...], Diagnostic]()
-    for found, verdict in seen:
+    verdicts = [(candidate, _verdict(module, candidate)) for candidate in affordable(chosen)]
+    by_key = dict[tuple[object, ...], Diagnostic]()
+    for candidate, verdict in verdicts:
         for d in verdict.findings:
-            if _counts(d, found) and not _has_a_use(d, seen):
-                note = (Note(f"inputs: {found.words}"),) if found.words else ()
-                kept.setdefault(_key(d), replace(d, notes=(*d.notes, *note)))
-    verdict = seen[0][1]
+            if _counts(d, candidate) and not _has_a_use(d, verdicts):
+                note = (Note(f"inputs: {candidate.words}"),) if candidate.words else ()
+                by_key.setdefault(_key(d), replace(d, notes=(*d.notes, *note)))
+    verdict = verdicts[0][1]
     stopped = _stopped(module, first, verdict)
     functions = entry_functions(module, first.trial.options["entry"])
     unused = [d for function in functions for d in unread(function)]
-    findings = (*kept.values(), *chosen.negative, *unused)
-    return Looked(Verdict(findings, verdict.mode, verdict.report), stopped, len(seen))
+    findings = (*by_key.values(), *chosen.negative, *unused)
+    return Looked(Verdict(findings, verdict.mode, verdict.report), stopped, len(verdicts))
 
 
-def _verdict(module: Module, found: Found) -> Verdict:
-    return sanitize(module, args=copied(found.trial.args), **found.trial.options)
+def _verdict(module: Module, candidate: Found) -> Verdict:
+    return sanitize(module, args=copied(candidate.trial.args), **candidate.trial.options)
 
 
-def _counts(finding: Diagnostic, found: Found) -> bool:
+def _counts(finding: Diagnostic, candidate: Found) -> bool:
     """True if a finding holds for any inputs, not only for the generated ones."""
-    if finding.code == OCCUPANCY or (finding.code == DEADLOCK and found.is_alone):
+    if finding.code == OCCUPANCY or (finding.code == DEADLOCK and candidate.is_alone):
         return False  # the number of blocks is generated too, and no other rank runs
-    return finding.code.startswith(_ORDER if found.is_degenerate else _ORDER + _DATA)
+    return finding.code.startswith(_ORDER if candidate.is_degenerate else _ORDER + _DATA)
 
 
-def _has_a_use(finding: Diagnostic, seen: list[tuple[Found, Verdict]]) -> bool:
+def _has_a_use(finding: Diagnostic, verdicts: list[tuple[Found, Verdict]]) -> bool:
     """True if a fence that was needless in one run was executed and needed in another."""
     if finding.code not in NEEDLESS:
         return False
     return any(
-        finding.loc in found.paths.fences and all(_key(d) != _key(finding) for d in v.findings)
-        for found, v in seen
+        finding.loc in candidate.paths.fences and all(_key(d) != _key(finding) for d in v.findings)
+        for candidate, v in verdicts
     )
 
 
@@ -120,10 +120,10 @@ def _stopped(module: Module, first: Found, verdict: Verdict) -> Diagnostic | Non
     ]
     blocks = first.trial.options["blocks"]
     numbers += [f"{blocks} blocks"] if blocks > 1 else []
-    given = f" ({', '.join(numbers)})" if numbers else ""
+    inputs = f" ({', '.join(numbers)})" if numbers else ""
     return Diagnostic(
         EARLY,
-        f"@{functions[0].symbol} was checked only in part: with generated inputs{given} it"
+        f"@{functions[0].symbol} was checked only in part: with generated inputs{inputs} it"
         f" stopped at {other[0].code}: {other[0].message}",
         other[0].loc,
         help="pto run FILE --arg NAME=VALUE --sanitize checks it with your inputs",

@@ -28,10 +28,10 @@ _FIXES = 3  # races for which a fix is tried: each costs a run
 
 
 def shared_bytes(
-    functions: Sequence[Operation], profile: Profile, found: Iterable[Diagnostic]
+    functions: Sequence[Operation], profile: Profile, findings: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
     """The reason why pipes may race on two tiles: the planner had to let them share bytes."""
-    if not any(d.code.startswith("PTO-R00") for d in found):
+    if not any(d.code.startswith("PTO-R00") for d in findings):
         return []
     return [d for d in plan_memory(functions, profile).warnings if d.code == SHARED]
 
@@ -105,23 +105,23 @@ def closer_looks(
 ) -> list[Diagnostic]:
     """Findings about overlapping tiles and store streams, if the program may have them."""
     functions = [f for f in module.functions() if f.has_body]
-    found: list[Diagnostic] = []
+    out: list[Diagnostic] = []
     roots = Roots(functions)
     if roots.needs_look(functions):
         tiles = TileTap(roots, profile)
         step_again(tiles)
-        found += tiles.findings()
+        out += tiles.findings()
     pointers = placed(functions) if is_mixed or has_twins(functions) else {}
     if pointers:
         places = PlaceTap(pointers)
         step_again(places)
-        found += places.findings()
+        out += places.findings()
     stores = dropped(functions)
     if stores:
         streams = StreamTap(stores)
         step_again(streams)
-        found += streams.findings()
-    return found
+        out += streams.findings()
+    return out
 
 
 def with_fixes(watcher: Sanitizer, rerun: Callable[[], list[Diagnostic]]) -> list[Diagnostic]:

@@ -54,8 +54,8 @@ def confirmed(
         return answer
     wanted = _BETWEEN if answer.question == "blocks" else _OUTSIDE
     for example in answer.examples:
-        shown = _findings(module, function, example, profile, stated)
-        if any(d.code.startswith(wanted) for d in shown):
+        findings = _findings(module, function, example, profile, stated)
+        if any(d.code.startswith(wanted) for d in findings):
             return replace(answer, text=_violated(answer, example), examples=(example,))
     example = answer.examples[0]
     text = f"{_violated(answer, example)}; a run with {example} did not show it"
@@ -74,17 +74,19 @@ def _findings(
     profile: str | None,
     stated: Stated,
 ) -> list[Diagnostic]:
-    own = parameters(function)
-    known = {p.name: example.numbers[n] for n, p in enumerate(own) if n in example.numbers}
-    given = parameters(*peers(function, module))
-    known |= {BLOCK: example.block, BLOCKS: example.blocks}
-    sizes = stated.sizes({name: number(value) for name, value in known.items()})
-    nbytes = {own[n].name: size.rest for n, size in sizes.items()}
-    args = [_argument(p, known.get(p.name), example.data, nbytes.get(p.name)) for p in given]
+    main_params = parameters(function)
+    values = {p.name: example.numbers[n] for n, p in enumerate(main_params) if n in example.numbers}
+    params = parameters(*peers(function, module))
+    values |= {BLOCK: example.block, BLOCKS: example.blocks}
+    sizes = stated.sizes({name: number(value) for name, value in values.items()})
+    nbytes = {main_params[n].name: size.rest for n, size in sizes.items()}
+    args = [_argument(p, values.get(p.name), example.data, nbytes.get(p.name)) for p in params]
     args = [args[stated.same.get(n, n)] for n in range(len(args))]
     options: dict[str, Any] = {"profile": profile, "entry": function.symbol}
     options |= {"fixes": False, "timeout": _SECONDS}
-    blocks = 1 if any(p.name == BLOCK for p in own) else example.blocks  # else all are one block
+    blocks = (
+        1 if any(p.name == BLOCK for p in main_params) else example.blocks
+    )  # else all are one block
     try:
         verdict = sanitize(module, args=args, blocks=blocks, **options)
     except PtoError as error:
@@ -138,7 +140,7 @@ class Proofs(tuple[tuple[str, Answer], ...]):
             [text for text in proofs[0] if all(text in p for p in proofs)] if proofs[1:] else []
         )
         for name, a in self:
-            own = [text for text in a.assumes if text not in shared]
+            unshared = [text for text in a.assumes if text not in shared]
             yield "", f"@{name} {a.question:<8} "
             yield _STYLES[a.verdict], f"{a.verdict:<8}"
             yield "", f" {a.text}\n"
@@ -146,8 +148,8 @@ class Proofs(tuple[tuple[str, Answer], ...]):
                 yield "", f"    at {a.op.loc}; a relation between numbers may settle it: --assume\n"
             if a.verdict == "refuted" and a.example is not None:
                 yield "", f"    a run confirms it: {a.example}\n"
-            if own and a.verdict == "proved":
-                yield "", f"    assumed: {'; '.join(own)}\n"
+            if unshared and a.verdict == "proved":
+                yield "", f"    assumed: {'; '.join(unshared)}\n"
         if shared:
             yield "", f"assumed by all proofs: {'; '.join(shared)}\n"
 
@@ -163,31 +165,31 @@ def prove(
     functions: Sequence[Operation],
     *,
     profile: str | None = None,
-    given: Mapping[str, int] | None = None,
+    numbers: Mapping[str, int] | None = None,
     blocks: int | tuple[int, ...] | None = None,
     assume: Sequence[str] = (),
     arrays: Mapping[str, str] | None = None,
     call: KnownCall = NO_CALL,
 ) -> Proofs:
-    """The answers about kernels of a program; raises what makes it illegal. `given`: integer
+    """The answers about kernels of a program; raises what makes it illegal. `numbers`: integer
     arguments that are known, by name; `blocks` None: any grid. `arrays`: sizes in bytes as
     formulas, by name of the parameter. `call`: a call that is legal, and its arrays."""
     target = legal_target(module, profile=profile).profile
-    found: list[tuple[str, Answer]] = []
+    answered: list[tuple[str, Answer]] = []
     order = _Order(module, profile)
     for function in functions:
         together = peers(function, module)
         plan_memory(together, target)
         names = [p.name for p in parameters(function)]
-        known = {names.index(n): v for n, v in (given or {}).items() if n in names}
+        values = {names.index(n): v for n, v in (numbers or {}).items() if n in names}
         count = None
         if blocks is not None:
             extents = extents_of(blocks)
             count = prod(extents)
             axes = zip(GRID, (*extents, 1), strict=False)
-            known |= {names.index(axis): n for axis, n in axes if axis in names}
+            values |= {names.index(axis): n for axis, n in axes if axis in names}
         stated = Stated(
-            known,
+            values,
             assume,
             {names.index(n): size for n, size in (arrays or {}).items() if n in names},
             {names.index(n): names.index(first) for n, first in call.same.items()},
@@ -201,8 +203,8 @@ def prove(
             ),
             *order.answers(function, stated),
         ]
-        found += [(function.symbol, of_arrays(a, together, stated)) for a in of_function]
-    return Proofs(found)
+        answered += [(function.symbol, of_arrays(a, together, stated)) for a in of_function]
+    return Proofs(answered)
 
 
 class _Order:
@@ -230,18 +232,18 @@ class _Order:
         def order() -> list[Answer]:
             split = separate(self._module, self._target, together)
             module = insert(split.module, self._target) if lacks else split.module
-            own = Runs(module, split.entry, self._profile, stated)
+            runs = Runs(module, split.entry, self._profile, stated)
             assumed = [_INSERTED] if lacks else []
             if split.refused is not None:
                 assumed.append(_WHOLE + split.refused.message)
-            answers = map(own.decided, order_answers(own.functions, self._target, stated))
+            answers = map(runs.decided, order_answers(runs.functions, self._target, stated))
             return [replace(a, assumes=(*a.assumes, *assumed)) for a in answers]
 
         def reads() -> list[Answer]:
             return [runs.decided(reads_answer(together, self._target, stated))]
 
-        given = [*_answered(order, OF_FLAGS), *_answered(reads, ("reads",))]
-        return [replace(a, assumes=(*stated.assume, *a.assumes)) for a in given]
+        answered = [*_answered(order, OF_FLAGS), *_answered(reads, ("reads",))]
+        return [replace(a, assumes=(*stated.assume, *a.assumes)) for a in answered]
 
 
 def _answered(find: Callable[[], list[Answer]], questions: Sequence[Question]) -> list[Answer]:

@@ -85,11 +85,11 @@ class Races:
         """`barrier`: the one that would order two accesses of a vector scope. `costs_data`: True if
         one of two writes fills scratch space and the other is a result; None: values decide."""
         kind, column = _KINDS[conflict.other_writes, writes]
-        place = _place(other, thread, barrier)
-        code = _SAME_PIPE_WRITES if barrier == _STORES else _CODES[place][column]
+        relation = _place(other, thread, barrier)
+        code = _SAME_PIPE_WRITES if barrier == _STORES else _CODES[relation][column]
         earlier = other.moments[conflict.time - 1]
         # one missing order is one finding, also where an operand is read and written
-        key = (place, id(earlier.op), id(moment.op))
+        key = (relation, id(earlier.op), id(moment.op))
         race = self._found.get(key)
         if race is None:
             message = f"{kind} race on {where}: {_sentence(conflict, other, thread, writes)}"
@@ -168,8 +168,8 @@ def _place(other: Thread, thread: Thread, barrier: str) -> str:
 def _named(thread: Thread, beside: Thread) -> str:
     if thread.agent is beside.agent:
         return thread.pipe
-    whole = thread.agent.automatic  # one thread for all pipes, which a compiler orders
-    return thread.agent.name if whole else f"{thread.pipe} of {thread.agent.name}"
+    is_whole = thread.agent.automatic  # one thread for all pipes, which a compiler orders
+    return thread.agent.name if is_whole else f"{thread.pipe} of {thread.agent.name}"
 
 
 def _sentence(conflict: Conflict, other: Thread, thread: Thread, writes: bool) -> str:
@@ -185,18 +185,18 @@ def _order(other: Thread, thread: Thread, barrier: str) -> str:
     if other is thread:
         return f"{thread.pipe} issues in order and completes in any order without a barrier"
     name, after = _named(thread, other), _named(other, thread)
-    known = int(thread.clock[other.index])
-    if not known:
+    time = int(thread.clock[other.index])
+    if not time:
         return f"{name} has never waited for {after}"
-    number = other.moments[known - 1].number
+    number = other.moments[time - 1].number
     return f"{name} has waited for {after} only up to #{number}{_last_wait(thread, other)}"
 
 
 def _last_wait(thread: Thread, other: Thread) -> str:
-    found = thread.heard.get(other.index)
-    if found is None:
+    last = thread.heard.get(other.index)
+    if last is None:
         return ""
-    flag, op = found
+    flag, op = last
     line = f", line {op.loc.line}" if op.loc else ""
     return f" (wait_flag{flag}{line})"
 

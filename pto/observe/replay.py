@@ -30,8 +30,8 @@ class TrialRun:
 
     def profile(self, module: Module) -> Profile:
         options = self.options
-        found = target_of(module, profile=options.get("profile"), device=options.get("device"))
-        return found.profile
+        target = target_of(module, profile=options.get("profile"), device=options.get("device"))
+        return target.profile
 
     def attempt(self, module: Module, **how: Any) -> tuple[Diagnostic, ...]:
         """Run a module on copies of the arguments; returns the error that ended the run early."""

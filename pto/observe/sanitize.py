@@ -31,14 +31,14 @@ class Verdict(Findings):
 
     def __init__(
         self,
-        found: Iterable[Diagnostic],
+        findings: Iterable[Diagnostic],
         mode: Mode,
         report: Report | None,
         about: str = "",
         summary: str = "",
         unwritten: int = 0,
     ) -> None:
-        super().__init__(found, about, summary)
+        super().__init__(findings, about, summary)
         self.mode: Mode = mode
         self.report = report
         self.unwritten = unwritten  # operations that read unwritten bytes
@@ -83,21 +83,21 @@ def sanitize(
     options |= {"device": device, "engine": engine, "timeout": timeout}
     written = may_be_written(functions, len(args))
     before = copied(args, written)
-    report, found = None, tuple[Diagnostic, ...]()
+    report, findings = None, tuple[Diagnostic, ...]()
     try:
         more: dict[str, Any] = {"observer": watcher, "progress": progress, **options}
         report = launch(module, args=args, check=check, **more)
     except PtoError as error:
-        found = error.diagnostics
+        findings = error.diagnostics
     if watcher.has_begun:
         again = Replay(module, before, written, options, report is None)
-        found = _judged(watcher, again, found, fixes)
+        findings = _judged(watcher, again, findings, fixes)
         if unordered and report is not None and not _needs_order(watcher.profile, again):
             unordered = []
-    found += tuple(shared_bytes(functions, target.profile, found))
-    found += tuple(occupancy(functions, target.profile, target.device, count_of(blocks)))
-    found += tuple(unused_tests(functions))
-    return Verdict((*unordered, *found), mode, report, about, unwritten=len(watcher.origins))
+    findings += tuple(shared_bytes(functions, target.profile, findings))
+    findings += tuple(occupancy(functions, target.profile, target.device, count_of(blocks)))
+    findings += tuple(unused_tests(functions))
+    return Verdict((*unordered, *findings), mode, report, about, unwritten=len(watcher.origins))
 
 
 def _needs_order(profile: Profile, again: Replay) -> bool:
@@ -113,8 +113,8 @@ def _judged(
     """The findings of a run, of further runs, and the error that `ended` it early."""
     looks = closer_looks(again.module, watcher.profile, again.step, watcher.is_mixed)
     if again.fails:
-        told = (flags.explained(error, watcher.order) for error in ended)
-        return (*watcher.findings(), *looks, *told)
+        explained = (flags.explained(error, watcher.order) for error in ended)
+        return (*watcher.findings(), *looks, *explained)
     watcher.look_at_lost(again.watch)
 
     def found_again() -> list[Diagnostic]:
@@ -143,8 +143,8 @@ def watch_run(
     try:
         run(watcher)
     except PtoError as error:
-        told = [flags.explained(d, watcher.order) for d in error.diagnostics]
-        return [*watcher.findings(), *told]
+        explained = [flags.explained(d, watcher.order) for d in error.diagnostics]
+        return [*watcher.findings(), *explained]
     ended()
     watcher.look_at_lost(run)
     tiles = AssignedTap()

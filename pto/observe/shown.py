@@ -62,23 +62,23 @@ class Runs:
     @cached_property
     def _trials(self) -> Iterator[Found]:
         name, seconds = self._profile, _SECONDS
-        found = choose(self._module, self._entry, profile=name, device=None, seconds=seconds)
-        return affordable(found)
+        chosen = choose(self._module, self._entry, profile=name, device=None, seconds=seconds)
+        return affordable(chosen)
 
     def _seen(self) -> Iterator[tuple[Found, Verdict]]:
         """Yield the results of all runs; each runs once."""
         yield from self._verdicts
-        for found in self._trials:
-            example = self._example(found)
-            known = {**example.names, "blocks": example.blocks}
-            if time.monotonic() > self._until or not self._stated.allows(example.numbers, known):
+        for candidate in self._trials:
+            example = self._example(candidate)
+            values = {**example.names, "blocks": example.blocks}
+            if time.monotonic() > self._until or not self._stated.allows(example.numbers, values):
                 continue
-            args, same = copied(found.trial.args), self._stated.same
+            args, same = copied(candidate.trial.args), self._stated.same
             args = [args[same.get(n, n)] for n in range(len(args))]
-            options: dict[str, Any] = {**found.trial.options, "timeout": _SECONDS}
+            options: dict[str, Any] = {**candidate.trial.options, "timeout": _SECONDS}
             verdict = sanitize(self._module, args=args, fixes=False, check=False, **options)
-            self._verdicts.append((found, verdict))
-            yield found, verdict
+            self._verdicts.append((candidate, verdict))
+            yield candidate, verdict
 
     def decided(self, answer: Answer) -> Answer:
         """An answer that is not proved by formulas, where runs decide it. A run of several blocks
@@ -87,10 +87,10 @@ class Runs:
         if is_proved and LINES not in answer.assumes:
             return answer
         try:
-            for found, verdict in self._seen():
+            for candidate, verdict in self._seen():
                 for finding in verdict.findings:
-                    if _is_about(finding, answer.question, found):
-                        return self._refuted(answer, found, finding)
+                    if _is_about(finding, answer.question, candidate):
+                        return self._refuted(answer, candidate, finding)
                 if self.takes_one_way and not is_proved:
                     return self._proved(answer, verdict)
         except PtoError:
@@ -105,19 +105,19 @@ class Runs:
             return replace(answer, text=why, reason=why)
         return Answer(answer.question, "proved", MEANING[answer.question], assumes=(_ONE_WAY,))
 
-    def _refuted(self, answer: Answer, found: Found, finding: Diagnostic) -> Answer:
-        example = replace(self._example(found), words=finding.code)
+    def _refuted(self, answer: Answer, candidate: Found, finding: Diagnostic) -> Answer:
+        example = replace(self._example(candidate), words=finding.code)
         op = next(ops_at(self.functions, finding), answer.op)
         return Answer(answer.question, "refuted", finding.message, op, None, (example,))
 
-    def _example(self, found: Found) -> Counterexample:
-        args, given = found.trial.args, parameters(*self.functions)
+    def _example(self, candidate: Found) -> Counterexample:
+        args, params = candidate.trial.args, parameters(*self.functions)
         numbers = {n: a for n, a in enumerate(args) if isinstance(a, int)}
-        names = {p.name: numbers[n] for n, p in enumerate(given) if n in numbers}
-        return Counterexample(numbers, names, found.trial.options["blocks"], "")
+        names = {p.name: numbers[n] for n, p in enumerate(params) if n in numbers}
+        return Counterexample(numbers, names, candidate.trial.options["blocks"], "")
 
 
-def _is_about(finding: Diagnostic, question: Question, found: Found) -> bool:
-    if finding.code in NEEDLESS or (finding.code == DEADLOCK and found.is_alone):
+def _is_about(finding: Diagnostic, question: Question, candidate: Found) -> bool:
+    if finding.code in NEEDLESS or (finding.code == DEADLOCK and candidate.is_alone):
         return False
     return finding.code.startswith(CODES[question])

@@ -83,10 +83,10 @@ def entry_names(module: Module) -> list[str | None]:
         entry_functions(module, None)
     except PtoError as error:
         defined = [f for f in module.functions() if f.has_body]
-        found = entries(defined) or _uncalled(defined)
-        if not found:
+        functions = entries(defined) or _uncalled(defined)
+        if not functions:
             raise error from None
-        return _without_peers(module, [f.symbol for f in found])
+        return _without_peers(module, [f.symbol for f in functions])
     return [None]
 
 
@@ -107,12 +107,12 @@ def _uncalled(functions: Sequence[Operation]) -> list[Operation]:
 
 def _without_peers(module: Module, names: Sequence[str]) -> list[str | None]:
     """Functions at two ends of a queue run together: once."""
-    found, covered = list[str | None](), set[str]()
+    out, covered = list[str | None](), set[str]()
     for name in names:
         if name not in covered:
-            found.append(name)
+            out.append(name)
             covered |= {f.symbol for f in entry_functions(module, name)}
-    return found
+    return out
 
 
 def choose(
@@ -154,24 +154,26 @@ class _TrialSearch:
 
     def run(self) -> Chosen:
         first = self._fitted(TrialRun([_value(p) for p in self.parameters], self.options))
-        found = Chosen([first])
+        chosen = Chosen([first])
         if not first.is_usable:
-            return found
-        known = set(first.paths.outcomes)
-        empty = {o for o in known if _is_empty(o)}
-        self._note_negative(first, found)
+            return chosen
+        outcomes = set(first.paths.outcomes)
+        empty = {o for o in outcomes if _is_empty(o)}
+        self._note_negative(first, chosen)
         for other in self._others(first):
-            self._note_negative(other, found)
-            fresh = other.paths.outcomes - known
+            self._note_negative(other, chosen)
+            fresh = other.paths.outcomes - outcomes
             is_new = fresh or other.stopped
-            if len(found.trials) > _KEPT or not other.is_usable or not is_new:
+            if len(chosen.trials) > _KEPT or not other.is_usable or not is_new:
                 continue
-            if other.stopped and any(other.stopped == each.stopped for each in found.trials):
+            if other.stopped and any(
+                other.stopped == trial_run.stopped for trial_run in chosen.trials
+            ):
                 continue
             other.is_degenerate = any(_is_empty(o) for o in other.paths.outcomes - empty)
-            known |= fresh
-            found.trials.append(other)
-        return found
+            outcomes |= fresh
+            chosen.trials.append(other)
+        return chosen
 
     # ---- trials beside the first
 
@@ -194,9 +196,9 @@ class _TrialSearch:
         if self._until is not None and time.monotonic() > self._until:
             return
         if self._runs < _DRY_RUNS and self._steps < _DRY_STEPS:
-            found = self._dry(trial)
-            found.words = words
-            yield found
+            candidate = self._dry(trial)
+            candidate.words = words
+            yield candidate
 
     def _values(self, parameter: LaunchParameter, now: Any) -> list[Any]:
         """Other values of a parameter: near the constants that it is compared with."""
@@ -218,22 +220,22 @@ class _TrialSearch:
     def _constants(self, concerns: Callable[[Behind], bool]) -> set[int] | None:
         """Constants at the sites that concern something; None if there is no such site."""
         sites = [behind for behind in self._behind.values() if concerns(behind)]
-        found = (v.number for behind in sites for v in behind)
-        near = {int(c) for c in found if isinstance(c, int) and abs(c) <= _LARGEST}
+        values = (v.number for behind in sites for v in behind)
+        near = {int(c) for c in values if isinstance(c, int) and abs(c) <= _LARGEST}
         return near if sites else None
 
     def _arguments(self, behind: Behind) -> set[str]:
         """Scalars of the kernel among some values, by name; for those of a callee, all."""
-        names, found = [p.name for p in self.parameters], set[str]()
+        names, arguments = [p.name for p in self.parameters], set[str]()
         for function in self.code:
             args = function.regions[0].block.args
-            is_first = any(function is each for each in self.functions)
+            is_first = any(function is candidate for candidate in self.functions)
             if is_first:
                 pairs = zip(args, names_of(args, names), strict=True)
-                found |= {name for a, name in pairs if a in behind}
+                arguments |= {name for a, name in pairs if a in behind}
             elif not behind.isdisjoint(args):
-                found |= set(names)
-        return found - {p.name for p in self.parameters if p.is_array}
+                arguments |= set(names)
+        return arguments - {p.name for p in self.parameters if p.is_array}
 
     def _depends_on_data(self, op: Operation) -> bool:
         """True if a deciding value was read from memory."""
@@ -242,18 +244,20 @@ class _TrialSearch:
 
     # ---- negative extents
 
-    def _note_negative(self, found: Found, chosen: Chosen) -> None:
+    def _note_negative(self, candidate: Found, chosen: Chosen) -> None:
         """Report negative extents that depend on one argument alone.
 
         If several arguments or the grid decide, the host must keep their relation.
         """
-        for op, name, extent in found.paths.negative.values():
+        for op, name, extent in candidate.paths.negative.values():
             behind = self._behind.get(id(op), set())
             asks = _asks_block(behind) or len(self._arguments(behind)) > 1
             if asks or any(d.loc == op.loc for d in chosen.negative):
                 continue
-            given = f" where {found.words}" if found.words else ""
-            message = f"'{op.name}' op gets {name} = {extent}{given}: on hardware a transfer hangs"
+            condition = f" where {candidate.words}" if candidate.words else ""
+            message = (
+                f"'{op.name}' op gets {name} = {extent}{condition}: on hardware a transfer hangs"
+            )
             help = "keep the extent at 0 or more (arith.maxsi), or skip the tile where it is not"
             chosen.negative.append(Diagnostic("PTO-V001", message, op.loc, "warning", help=help))
 
@@ -277,12 +281,12 @@ class _TrialSearch:
 
         Data are moved: a transfer may be the operation that rejects a number.
         """
-        first = found = self._dry(trial, data=True)
+        first = candidate = self._dry(trial, data=True)
         args, options = list(trial.args), dict(trial.options)
         for _ in range(_ATTEMPTS):
-            if found.stopped is None or found.is_usable:
-                return found
-            names = None if found.is_alone else self._asked_for(found.stopped)
+            if candidate.stopped is None or candidate.is_usable:
+                return candidate
+            names = None if candidate.is_alone else self._asked_for(candidate.stopped)
             chosen = [
                 n
                 for n, p in enumerate(self.parameters)
@@ -294,7 +298,7 @@ class _TrialSearch:
                 options["blocks"] = 1
             for n in chosen:
                 args[n] = 1 if args[n] > 1 else 0
-            found = self._dry(TrialRun([*args], {**options}), data=True)
+            candidate = self._dry(TrialRun([*args], {**options}), data=True)
         return first
 
     def _asked_for(self, stopped: Diagnostic) -> set[str] | None:

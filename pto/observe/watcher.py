@@ -95,22 +95,22 @@ class Sanitizer(Observer):
 
     def _in_scope(self, agent: ClockAgent, core: int, event: InstructionEvent) -> None:
         """Add an event to its scope, which is one operation of its pipe."""
-        whole = self._scopes[core]
-        if whole is None:
-            whole = self._scopes[core] = ScopeEvent(event)
-            self.order.issue(agent, whole)
-        if whole.begun is None:
-            whole.kept.append(event)
+        scope = self._scopes[core]
+        if scope is None:
+            scope = self._scopes[core] = ScopeEvent(event)
+            self.order.issue(agent, scope)
+        if scope.begun is None:
+            scope.kept.append(event)
         else:
-            self._work_inside(whole.begun, event)
+            self._work_inside(scope.begun, event)
 
     def enter_scope(self, core: Core) -> None:
         self._scopes[id(core)] = None
 
     def leave_scope(self, core: Core) -> None:
-        whole = self._scopes.pop(id(core))
-        if whole is not None and whole.begun is not None:
-            whole.begun.thread.done()
+        scope = self._scopes.pop(id(core))
+        if scope is not None and scope.begun is not None:
+            scope.begun.thread.done()
 
     def conflicts(self, core: Core) -> Conflicts:
         self._items.meet()
@@ -126,10 +126,10 @@ class Sanitizer(Observer):
 
     def findings(self) -> list[Diagnostic]:
         """Everything found so far; about flags only when the launch came to its end."""
-        found = flags.findings(self.order, self.profile) if self._ended else []
+        flag_findings = flags.findings(self.order, self.profile) if self._ended else []
         if self._ended and self.mode == "flags":
-            found += self.order.fences.findings()
-        others = [*self._items.findings(), *found, *self._reserved.findings()]
+            flag_findings += self.order.fences.findings()
+        others = [*self._items.findings(), *flag_findings, *self._reserved.findings()]
         unseen = self._visible.findings()
         return [*self._races.findings(), *self._caches.findings(), *unseen, *others]
 
@@ -188,11 +188,11 @@ class Sanitizer(Observer):
             for checker in self._checkers:
                 checker.touch(touch)
 
-    def _begin_scope(self, thread: Thread, whole: ScopeEvent) -> None:
-        whole.begun = ScopeOrder(thread)
-        for event in whole.kept:
-            self._work_inside(whole.begun, event)
-        whole.kept.clear()
+    def _begin_scope(self, thread: Thread, scope: ScopeEvent) -> None:
+        scope.begun = ScopeOrder(thread)
+        for event in scope.kept:
+            self._work_inside(scope.begun, event)
+        scope.kept.clear()
         thread.done()
 
     def _work_inside(self, scope: ScopeOrder, event: InstructionEvent) -> None:

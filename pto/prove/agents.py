@@ -52,13 +52,13 @@ class _Called(GlobalViews):
 
     def __init__(self, call: CallNode, caller: GlobalViews) -> None:
         super().__init__(call.callee)
-        given = zip(call.callee.regions[0].block.args, call.op.operands, strict=True)
-        self._given = {arg: caller.of(value) for arg, value in given}
+        pairs = zip(call.callee.regions[0].block.args, call.op.operands, strict=True)
+        self._given = {arg: caller.of(value) for arg, value in pairs}
 
     def of(self, value: Value) -> MemWindow | None:
-        found = super().of(value)
-        outer = None if found is None or found.root is None else self._given[found.root]
-        return None if found is None else MemWindow(None if outer is None else outer.root)
+        window = super().of(value)
+        outer = None if window is None or window.root is None else self._given[window.root]
+        return None if window is None else MemWindow(None if outer is None else outer.root)
 
 
 class Agent:
@@ -103,21 +103,23 @@ class Agent:
         """Find the operations that use tiles of queues, and check that no other tile overlaps."""
         tiles = [(op, v) for op in function.walk() for v in popped(op)]
         names = aliases(function, [v for _, v in tiles])
-        slots = {each for _, v in tiles for each in storage.of(v)}
+        slots = {slot_or_use for _, v in tiles for slot_or_use in storage.of(v)}
         nodes = (item for item in walk(items) if isinstance(item, QueueNode))
         copied = {item.op for item in nodes if item.ring.copies}
         for op in function.walk() if tiles else ():
             used = {tiles[n][0] for v in op.operands for n in names.get(v, ())}
             if used and (op.is_loop or op.is_terminator or op.control is Control.CALL):
                 raise Undecided(op, "it hands on a tile of a queue")
-            others = (each for v in op.operands if v not in names for each in storage.of(v))
-            if any(_overlap(each, slot) for each in others for slot in slots):
+            others = (
+                slot_or_use for v in op.operands if v not in names for slot_or_use in storage.of(v)
+            )
+            if any(_overlap(slot_or_use, slot) for slot_or_use in others for slot in slots):
                 raise Undecided(op, "its tile may share bytes with a queue")
             self._takes[op] = used - copied - {op}
 
     def takes(self, op: Operation) -> set[Operation]:
         """The pops whose tiles, as slots of a queue, an operation uses."""
-        return {pop for each in op.walk() if self._takes for pop in self._takes.get(each, ())}
+        return {pop for inner in op.walk() if self._takes for pop in self._takes.get(inner, ())}
 
 
 def _overlap(a: Stretch, b: Stretch) -> bool:
@@ -196,13 +198,13 @@ class Agents:
         slots = {roots.get(slot.root) for slot in agent.slots}
         for phase, t in agent.at.items():
             for access in phase.accesses:
-                place = access.place
-                if isinstance(place, MemWindow):
-                    root = roots.get(place.root)
+                accessed = access.place
+                if isinstance(accessed, MemWindow):
+                    root = roots.get(accessed.root)
                     if slots and (root is None or {root, None} & slots):
                         raise Undecided(self.ops[t], "it may access slots of a queue")
                     loops = self._phases[t][1]
-                    use = GlobalUse(t, loops, access.writes, place, root)
+                    use = GlobalUse(t, loops, access.writes, accessed, root)
                     agent.uses.append(use)
                     self.uses.setdefault(t, []).append(use)
                     if access.writes:
@@ -219,9 +221,9 @@ class Agents:
         for agent in self.all:
             for later in agent.uses:
                 for other in self.all:
-                    own = other is agent
-                    for use in other.uses if own else self._shared(agent, other, later):
-                        if not own or _may_meet(agent.outside, use, later):
+                    is_own = other is agent
+                    for use in other.uses if is_own else self._shared(agent, other, later):
+                        if not is_own or _may_meet(agent.outside, use, later):
                             self.clashes[later.at] |= 1 << use.at
 
     def _shared(self, agent: Agent, other: Agent, later: GlobalUse) -> Iterator[GlobalUse]:
@@ -237,9 +239,9 @@ class Agents:
         """True if two operations access different bytes in two sub-blocks; if need be, as long as
         windows stay inside of their views."""
         if agent.function not in self._meeting:
-            found = facts(agent.function, self._stated)
-            every = {use.op for use in found.uses} - {op for op, _ in found.unknown}
-            ways = [conflicts(found, inside=i, of_subs=True) for i in (False, True)]
+            uses = facts(agent.function, self._stated)
+            every = {use.op for use in uses.uses} - {op for op, _ in uses.unknown}
+            ways = [conflicts(uses, inside=i, of_subs=True) for i in (False, True)]
             meet = [{frozenset((p.write.op, p.other.op)) for p in way} for way in ways]
             self._meeting[agent.function] = every, meet[0], meet[1]
         every, surely, maybe = self._meeting[agent.function]
@@ -255,22 +257,26 @@ class Agents:
         """The formulas of each agent, and what is stated about the arguments."""
         launch = LaunchSymbols(self.all[0].function)
         written = {use.root for agent in self.all for use in agent.uses if use.writes}
-        found, given = list[Values](), list[Guards]()
+        values_of_agents, guards = list[Values](), list[Guards]()
         for agent in self.all:
-            own = copy(launch)
-            own.sub = number(agent.sub)
-            values = Values(own, checks=False)
-            given.append(stated.of(agent.function, values)[1])
+            agent_launch = copy(launch)
+            agent_launch.sub = number(agent.sub)
+            values = Values(agent_launch, checks=False)
+            guards.append(stated.of(agent.function, values)[1])
             for arg, name in self._named(agent.function):
                 if id(arg) in values.numbers:
-                    known = launch.shared.setdefault(("argument", name), values.numbers[id(arg)])
-                    values.numbers[id(arg)] = own.sub if name == SUBBLOCK else known
+                    shared_number = launch.shared.setdefault(
+                        ("argument", name), values.numbers[id(arg)]
+                    )
+                    values.numbers[id(arg)] = (
+                        agent_launch.sub if name == SUBBLOCK else shared_number
+                    )
                 if is_global(arg.type):
                     values.windows[id(arg)] = ViewPart(arg, ZERO, 1)
                     if None not in written and name not in written:
                         values.constant[arg] = name
-            found.append(values)
-        return found, given[0]
+            values_of_agents.append(values)
+        return values_of_agents, guards[0]
 
 
 def _doubts(function: Operation) -> Iterator[tuple[Operation, str]]:

@@ -49,11 +49,11 @@ class Stated:
         and the numbers that are not negative."""
         symbols, args = dict[int, Symbol](), function.regions[0].block.args
         for n, arg in enumerate(args):
-            known = self.numbers.get(n)
+            value = self.numbers.get(n)
             if not isinstance(arg.type, t.Scalar):
                 continue
-            if known is not None:
-                values.numbers[id(arg)] = number(known)
+            if value is not None:
+                values.numbers[id(arg)] = number(value)
             elif arg.name in (BLOCK, BLOCKS, SUBBLOCK):
                 launch = values.launch
                 by_name = {BLOCK: of(launch.block), BLOCKS: launch.blocks, SUBBLOCK: launch.sub}
@@ -73,8 +73,8 @@ class Stated:
 
     def allows(self, args: Mapping[int, int], names: Mapping[str, int]) -> bool:
         """True if a call with these arguments, by number and by name, satisfies all facts."""
-        known = {name: number(value) for name, value in names.items()}
-        holds = (n.rest >= 0 for text in self.assume for n in assumed(text, known))
+        numbers = {name: number(value) for name, value in names.items()}
+        holds = (n.rest >= 0 for text in self.assume for n in assumed(text, numbers))
         return all(args.get(n, v) == v for n, v in self.numbers.items()) and all(holds)
 
 
@@ -90,13 +90,13 @@ def assumed(text: str, names: Mapping[str, Number]) -> list[Number]:
     if not isinstance(tree, ast.Compare):
         raise _wrong(text)
     sides = [_number(side, text, names) for side in (tree.left, *tree.comparators)]
-    found: list[Number] = []
+    numbers: list[Number] = []
     for sign, a, b in zip(tree.ops, sides, sides[1:], strict=False):
         name = _SIGNS.get(type(sign))
         if name is None:
             raise _wrong(text)
-        found += COMPARED[name](a, b)
-    return found
+        numbers += COMPARED[name](a, b)
+    return numbers
 
 
 _SIGNS: dict[type[ast.cmpop], str] = {
@@ -122,8 +122,10 @@ def _number(tree: ast.expr, text: str, names: Mapping[str, Number]) -> Number:
                 return product(a, b)
             return a + b if isinstance(sign, ast.Add) else a - b
         case ast.Name(name):
-            known = ", ".join(sorted(names)) or "none"
-            raise fail("PTO-U340", f"--assume `{text}`: there is no number {name}; known: {known}")
+            names_known = ", ".join(sorted(names)) or "none"
+            raise fail(
+                "PTO-U340", f"--assume `{text}`: there is no number {name}; known: {names_known}"
+            )
         case _:
             raise _wrong(text)
 

@@ -30,25 +30,25 @@ class BlockPair:
     other: MemUse
 
 
-def conflicts(found: KernelUses, *, inside: bool = False, of_subs: bool = False) -> list[BlockPair]:
+def conflicts(uses: KernelUses, *, inside: bool = False, of_subs: bool = False) -> list[BlockPair]:
     """Pairs of uses that are not proved to be disjoint in different blocks. If there is none, the
     blocks are independent, as far as all uses are known. `inside`: windows
     are taken to stay inside of their views. `of_subs`: in different sub-blocks of one block."""
     left: list[BlockPair] = []
-    if found.launch.blocks.value == 1 and not of_subs:
+    if uses.launch.blocks.value == 1 and not of_subs:
         return left
-    known = frozenset(found.coordinates) if of_subs else frozenset[Symbol]()
-    differ = list(found.launch.sub.symbols()) if of_subs else found.coordinates
+    same = frozenset(uses.coordinates) if of_subs else frozenset[Symbol]()
+    differ = list(uses.launch.sub.symbols()) if of_subs else uses.coordinates
     differ = [s for s in differ if highest(of(s)) != 0]
-    written = {id(use.window.root) for use in found.uses if use.writes}
-    cases = [_Case.of(use) for use in found.uses if id(use.window.root) in written]
+    written = {id(use.window.root) for use in uses.uses if use.writes}
+    cases = [_Case.of(use) for use in uses.uses if id(use.window.root) in written]
     cases = [case for case in cases if not case.is_empty]
     for ours, theirs in combinations_with_replacement(cases, 2):
         a, b = ours.use, theirs.use
         if a.window.root is b.window.root and (a.writes or b.writes):
             pinned = _pinned(ours, theirs, differ)
             others = [s for s in differ if s not in pinned]
-            if others and not _apart(ours, theirs, inside, others, known | pinned):
+            if others and not _apart(ours, theirs, inside, others, same | pinned):
                 left.append(BlockPair(a, b) if a.writes else BlockPair(b, a))
     return left
 
@@ -65,10 +65,10 @@ class _Case(NamedTuple):
     def of(cls, use: MemUse) -> _Case:
         window = use.window
         sizes = [part for axis in window.axes for part in implied(axis.size - 1)]
-        given = tuple(dict.fromkeys((*(p for g in use.given for p in implied(g)), *sizes)))
-        if any(g.value is not None and g.value < 0 for g in given):
-            return cls(use, window, given, True)
-        return cls(use, window.mapped(lambda n: simplified(n, given)), given, False)
+        guards = tuple(dict.fromkeys((*(p for g in use.given for p in implied(g)), *sizes)))
+        if any(g.value is not None and g.value < 0 for g in guards):
+            return cls(use, window, guards, True)
+        return cls(use, window.mapped(lambda n: simplified(n, guards)), guards, False)
 
     def only_value(self, symbol: Symbol) -> Number | None:
         """The one value of an integer with which the use runs: 0 under `if block == 0`."""
@@ -86,14 +86,14 @@ def _pinned(a: _Case, b: _Case, differ: Sequence[Symbol]) -> set[Symbol]:
     return {s for s, value in values.items() if value is not None and value == b.only_value(s)}
 
 
-def _apart(a: _Case, b: _Case, inside: bool, differ: Sequence[Symbol], known: Set[Symbol]) -> bool:
+def _apart(a: _Case, b: _Case, inside: bool, differ: Sequence[Symbol], same: Set[Symbol]) -> bool:
     """True if two uses share no byte where an integer of `differ` is another one, and those of
-    `known` are the same."""
+    `same` are the same."""
     if _same_frame(a.window, b.window) and _nests(a, inside) and _nests(b, inside):
         axes = list(zip(a.window.axes, b.window.axes, strict=True))
-        if _told_apart(axes, differ, known):
+        if _told_apart(axes, differ, same):
             return True
-    return _told_apart([(_flat(a.window), _flat(b.window))], differ, known)
+    return _told_apart([(_flat(a.window), _flat(b.window))], differ, same)
 
 
 def _same_frame(a: ViewPart, b: ViewPart) -> bool:
@@ -106,14 +106,14 @@ def _same_frame(a: ViewPart, b: ViewPart) -> bool:
 def _nests(case: _Case, inside: bool) -> bool:
     """True if indices that differ along one axis give different bytes: a step along an axis exceeds
     all inner axes, and the window does not leave its view."""
-    given = case.given
-    if not inside and unproved(case.window, given) is not None:
+    guards = case.given
+    if not inside and unproved(case.window, guards) is not None:
         return False
     axes = [axis for axis in case.window.axes if axis.extent.value != 1]
     if all(axis.stride.value is not None for axis in axes):
         axes.sort(key=lambda axis: -axis.stride.rest)
     return all(
-        not_above(product(inner.extent, inner.stride), outer.stride, given)
+        not_above(product(inner.extent, inner.stride), outer.stride, guards)
         for outer, inner in pairwise(axes)
     ) and all(never_negative(axis.stride - case.window.itemsize) for axis in axes[-1:])
 
@@ -130,37 +130,43 @@ Axes = Sequence[tuple[ViewAxis, ViewAxis]]
 
 def _told_apart(axes: Axes, differ: Sequence[Symbol], same: Set[Symbol]) -> bool:
     """True if windows that differ in an integer are disjoint along an axis."""
-    known = {*same}  # windows that differ in one of these, if they can, are disjoint
+    decided = {*same}  # windows that differ in one of these, if they can, are disjoint
     left = set(differ)
     while left:
-        second = _Second(known)
+        second = _Second(decided)
         moved = [(ours, second.axis(theirs)) for ours, theirs in axes]
-        found = next((s for s in _candidates(axes, known) if second.decides(s, moved)), None)
-        if found is None:
+        symbol = next((s for s in _candidates(axes, decided) if second.decides(s, moved)), None)
+        if symbol is None:
             return False
-        known.add(found)
-        left.discard(found)
+        decided.add(symbol)
+        left.discard(symbol)
     return True
 
 
-def _candidates(axes: Axes, known: set[Symbol]) -> list[Symbol]:
+def _candidates(axes: Axes, decided: set[Symbol]) -> list[Symbol]:
     """Integers that move a window along an axis, the farthest first."""
-    found: dict[Symbol, tuple[bool, int]] = {}
+    candidates: dict[Symbol, tuple[bool, int]] = {}
     for axis, _ in axes:
         for atom, count in axis.offset.terms:
             flat = factors_of(atom)
-            for each in flat:
-                if isinstance(each, Symbol) and not each.is_fixed and each not in known:
-                    found[each] = max(found.get(each, (False, 0)), (len(flat) > 1, abs(count)))
-    return sorted(found, key=lambda s: found[s], reverse=True)
+            for candidate in flat:
+                if (
+                    isinstance(candidate, Symbol)
+                    and not candidate.is_fixed
+                    and candidate not in decided
+                ):
+                    candidates[candidate] = max(
+                        candidates.get(candidate, (False, 0)), (len(flat) > 1, abs(count))
+                    )
+    return sorted(candidates, key=lambda s: candidates[s], reverse=True)
 
 
 class _Second:
     """The formulas of the second of two blocks: its integers differ from those of the first, except
     for arguments and `known` ones."""
 
-    def __init__(self, known: Set[Symbol]) -> None:
-        self._known = known
+    def __init__(self, decided: Set[Symbol]) -> None:
+        self._known = decided
         self._copies: dict[Symbol, Symbol] = {}
 
     def number(self, n: Number) -> Number:
@@ -199,11 +205,11 @@ class _Second:
 
 def _factor(n: Number, symbol: Symbol) -> Number | None:
     """The factor of a symbol if it is the same in all blocks; else None."""
-    found = ZERO
+    factor = ZERO
     for atom, count in n.terms:
         others = cofactor(atom, symbol)
         if others is not None:
-            found += others.times(count)
+            factor += others.times(count)
         elif symbol in of(atom).symbols():
             return None
-    return found if all(s.is_fixed for s in found.symbols()) else None
+    return factor if all(s.is_fixed for s in factor.symbols()) else None

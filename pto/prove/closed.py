@@ -43,8 +43,8 @@ def _is_closed(function: Operation) -> bool:
         for op in function.walk():
             if _gives_open(op, open_values):
                 blocks = (b for r in op.regions for b in r.blocks if op.is_loop)
-                made = (*op.results, *(arg for block in blocks for arg in block.args))
-                open_values.update(id(v) for v in made if not _is_place(v.type))
+                defined = (*op.results, *(arg for block in blocks for arg in block.args))
+                open_values.update(id(v) for v in defined if not _is_place(v.type))
     return not any(_depends(op, open_values) for op in function.walk())
 
 
@@ -66,8 +66,8 @@ def _gives_open(op: Operation, open_values: set[int]) -> bool:
 def _depends(op: Operation, open_values: set[int]) -> bool:
     """True if its control flow or an address is not known from the text of the program."""
     if op.control in (Control.FOR, Control.IF, Control.CONDITION):
-        given = op.operands[: 3 if op.control is Control.FOR else 1]
-        return any(id(v) in open_values for v in given)
+        controls = op.operands[: 3 if op.control is Control.FOR else 1]
+        return any(id(v) in open_values for v in controls)
     if op.control is Control.CALL or "callee" in op.attrs or isinstance(op.body, ItemLaunch):
         return True
     if op.is_terminator:

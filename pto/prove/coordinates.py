@@ -39,10 +39,10 @@ class Coordinates:
         self.splits: list[Split] = []
         for _ in range(_COORDINATES):
             numbers = [_settled(n) for n in numbers]
-            each = [(q, s) for q in _quotients(numbers) for s in self.leaves if _is_part(q, s)]
-            if not each:
+            parts = [(q, s) for q in _quotients(numbers) for s in self.leaves if _is_part(q, s)]
+            if not parts:
                 break
-            atom, leaf = min(each, key=lambda q: (len(q[0].by.terms), q[0].by.rest))
+            atom, leaf = min(parts, key=lambda q: (len(q[0].by.terms), q[0].by.rest))
             assert leaf.high is not None
             high = quotient(leaf.high, atom.by)
             over = Symbol(f"({leaf.name} // {atom.by})", "block", ZERO, high, leaf.depth)
@@ -82,6 +82,6 @@ def _settled(n: Number) -> Number:
             rest = Number(small, atom.number.rest % factor)
             low, high = lowest(rest), highest(rest)
             if low is not None and high is not None and low >= 0 and high < factor:
-                whole = quotient(atom.number - rest, number(factor))
-                return _settled(n.replaced({atom: quotient(whole, number(by // factor))}))
+                exact = quotient(atom.number - rest, number(factor))
+                return _settled(n.replaced({atom: quotient(exact, number(by // factor))}))
     return n

@@ -85,72 +85,72 @@ def facts(function: Operation, stated: Stated = ANY, blocks: int | None = None) 
         if isinstance(arg.type, t.Ptr) and is_global(arg.type):
             root = args[stated.same.get(n, n)]
             values.windows[id(arg)] = ViewPart(root, ZERO, 1)
-    symbols, given = stated.of(function, values)
-    found = KernelUses(launch, symbols, stated.numbers, assumed=given, likely=stated.likely)
-    found.asks = asks_for_block([function])
-    _UseWalk(found, values).block(function.regions[0].block, given)
-    _use_coordinates(found)
-    return found
+    symbols, guards = stated.of(function, values)
+    uses = KernelUses(launch, symbols, stated.numbers, assumed=guards, likely=stated.likely)
+    uses.asks = asks_for_block([function])
+    _UseWalk(uses, values).block(function.regions[0].block, guards)
+    _use_coordinates(uses)
+    return uses
 
 
-def _use_coordinates(found: KernelUses) -> None:
+def _use_coordinates(uses: KernelUses) -> None:
     """Replace the block number by coordinates in all formulas."""
-    numbers = [n for use in found.uses for n in use.numbers()]
-    loops = {loop: None for use in found.uses for loop in use.loops}
+    numbers = [n for use in uses.uses for n in use.numbers()]
+    loops = {loop: None for use in uses.uses for loop in use.loops}
     numbers += [loop.high for loop in loops if loop.high is not None]
-    coordinates = Coordinates(found.launch.block, numbers)
-    found.coordinates, found.splits = tuple(coordinates.leaves), coordinates.splits
+    coordinates = Coordinates(uses.launch.block, numbers)
+    uses.coordinates, uses.splits = tuple(coordinates.leaves), coordinates.splits
     put = coordinates.replaced
-    by_axis = (n for n in numbers if n.without(found.launch.block).terms)  # not `8 * block`
-    _assume_axes(found, [s for n in by_axis for s in put(n).symbols()])
+    by_axis = (n for n in numbers if n.without(uses.launch.block).terms)  # not `8 * block`
+    _assume_axes(uses, [s for n in by_axis for s in put(n).symbols()])
     for loop in loops:
         loop.high = None if loop.high is None else put(loop.high)
-    for n, use in enumerate(found.uses):
-        given = tuple(map(put, use.given))
-        found.uses[n] = replace(use, window=use.window.mapped(put), given=given)
+    for n, use in enumerate(uses.uses):
+        guards = tuple(map(put, use.given))
+        uses.uses[n] = replace(use, window=use.window.mapped(put), given=guards)
 
 
-def _assume_axes(found: KernelUses, used: Sequence[Symbol]) -> None:
+def _assume_axes(uses: KernelUses, used: Sequence[Symbol]) -> None:
     """Assume that the grid has no axis that the kernel does not ask for."""
-    axes = {of(s) for s in found.arguments.values() if s.name in GRID}
-    extents, further = [split.by for split in found.splits], found.coordinates[0]
+    axes = {of(s) for s in uses.arguments.values() if s.name in GRID}
+    extents, further = [split.by for split in uses.splits], uses.coordinates[0]
     if extents and axes.issuperset(extents) and further not in used:
         further.high = ZERO
-        found.assumed += tuple(COMPARED["eq"](found.launch.blocks, reduce(product, extents)))
-        found.grid = " * ".join(map(str, extents))
+        uses.assumed += tuple(COMPARED["eq"](uses.launch.blocks, reduce(product, extents)))
+        uses.grid = " * ".join(map(str, extents))
 
 
 class _UseWalk(FlowWalk[Regions]):
-    def __init__(self, found: KernelUses, values: Values) -> None:
+    def __init__(self, uses: KernelUses, values: Values) -> None:
         super().__init__(values, Regions())
-        self._found = found
+        self._found = uses
         self._names = FunctionNames()
         self._calls = 0
         self._loops: tuple[Symbol, ...] = ()
 
-    def other(self, op: Operation, given: Guards) -> None:
+    def other(self, op: Operation, guards: Guards) -> None:
         if op.control is Control.CALL:
-            self._call(op, given)
+            self._call(op, guards)
             return
         for region in op.regions:
             for block in region.blocks:
                 self.state.forget(block)
-                self.block(block, given)
+                self.block(block, guards)
                 self.state.forget(block)
 
-    def loop(self, op: Operation, given: Guards) -> None:
+    def loop(self, op: Operation, guards: Guards) -> None:
         block, values = op.regions[0].block, self.values
         low, high, step = map(values.number, op.operands[:3])
         turns = values.launch.symbol(f"#{block.args[0].name}", "counter", ZERO)
-        inside = given
+        inside = guards
         if never_negative(step - 1):
             turns.high = quotient(high - low - 1, step)
             values.numbers[id(block.args[0])] = low + product(step, of(turns))
-            inside = (*given, high - low - 1, high - values.number(block.args[0]) - 1)
+            inside = (*guards, high - low - 1, high - values.number(block.args[0]) - 1)
         for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
             self._carried(carried, first, block, turns, values)
         entry, loops = self.state, self._loops
-        end = regions_after(op, values, entry, given)
+        end = regions_after(op, values, entry, guards)
         if end is None:
             entry.forget(block)
             end = entry
@@ -158,7 +158,7 @@ class _UseWalk(FlowWalk[Regions]):
         self._loops = (*loops, turns)
         self.block(block, inside)
         self._loops = loops
-        runs = never_negative(high - low - 1, given)
+        runs = never_negative(high - low - 1, guards)
         self.state = end if runs else end.meet(entry)
 
     def _carried(
@@ -181,7 +181,7 @@ class _UseWalk(FlowWalk[Regions]):
         if all(s.is_fixed for s in step.symbols()):
             values.numbers[id(carried)] = values.number(first) + product(step, of(turns))
 
-    def _call(self, op: Operation, given: Guards) -> None:
+    def _call(self, op: Operation, guards: Guards) -> None:
         caller = next(op.around(Control.FUNCTION))
         function = self._names.find(op.attrs.get("callee"), caller)
         if function is None or self._calls >= _CALLS:
@@ -197,7 +197,7 @@ class _UseWalk(FlowWalk[Regions]):
         outer, self.state, self.values = self.state, Regions(), inner
         self._calls += 1
         body = function.regions[0].block
-        self.block(body, given)
+        self.block(body, guards)
         self._calls -= 1
         self.state, self.values = outer, values
         outer.forget_operands(op)
@@ -207,7 +207,7 @@ class _UseWalk(FlowWalk[Regions]):
 
     # ---- uses
 
-    def operation(self, op: Operation, given: Guards) -> None:
+    def operation(self, op: Operation, guards: Guards) -> None:
         self.state.operation(op, self.values)
         row, why = op.row, _not_followed(op)
         if why is None:
@@ -225,7 +225,7 @@ class _UseWalk(FlowWalk[Regions]):
                     self._unknown(op, str(why))
                     continue
                 writes = operand.role != "in"
-                use = MemUse(op, window, writes, given, self._loops, combines(op))
+                use = MemUse(op, window, writes, guards, self._loops, combines(op))
                 self._found.uses.append(use)
 
     def _unknown(self, op: Operation, why: str) -> None:

@@ -27,40 +27,40 @@ class FlowWalk(ABC, Generic[S]):
         self.state: S = state  # before the operation that is walked
 
     @abstractmethod
-    def operation(self, op: Operation, given: Guards) -> None: ...
+    def operation(self, op: Operation, guards: Guards) -> None: ...
 
     @abstractmethod
-    def loop(self, op: Operation, given: Guards) -> None: ...
+    def loop(self, op: Operation, guards: Guards) -> None: ...
 
     @abstractmethod
-    def other(self, op: Operation, given: Guards) -> None:
+    def other(self, op: Operation, guards: Guards) -> None:
         """A call, a loop with a condition, or a region that runs as one operation."""
 
-    def block(self, block: Block, given: Guards) -> None:
-        """Walk the operations of a block, where `given` are numbers that are not negative."""
+    def block(self, block: Block, guards: Guards) -> None:
+        """Walk the operations of a block, where `guards` are numbers that are not negative."""
         for op in block.ops:
             if op.control is None:
-                self.operation(op, given)
+                self.operation(op, guards)
             elif op.control is Control.FOR:
-                self.loop(op, given)
+                self.loop(op, guards)
             elif op.control is Control.IF:
-                self._branch(op, given)
+                self._branch(op, guards)
             elif op.control in (Control.SECTION, Control.REGION):
                 for region in op.regions:
-                    self.block(region.block, given)
+                    self.block(region.block, guards)
             elif not op.control.is_terminator:
-                self.other(op, given)
+                self.other(op, guards)
 
-    def _branch(self, op: Operation, given: Guards) -> None:
+    def _branch(self, op: Operation, known_guards: Guards) -> None:
         """Walk the arms that may run."""
         entry, ways, condition = self.state, list[S](), op.operands[0]
-        sure = decided(self.values, condition, given)
+        sure = decided(self.values, condition, known_guards)
         for n, holds in enumerate((True, False)):
             if sure in (None, holds):
                 self.state = entry.copy()
                 if n < len(op.regions) and op.regions[n].blocks:
                     inside = guards(self.values, condition, holds)
-                    self.block(op.regions[n].block, (*given, *inside))
+                    self.block(op.regions[n].block, (*known_guards, *inside))
                 ways.append(self.state)
         self.state = reduce(lambda a, b: a.meet(b), ways)
 
@@ -74,69 +74,71 @@ class PeeledWalk(FlowWalk[S]):
         super().__init__(values, state)
         self.found: dict[Operation, str] = {}  # what is wrong with an operation
 
-    def loop(self, op: Operation, given: Guards) -> None:
+    def loop(self, op: Operation, guards: Guards) -> None:
         low, high = map(self.values.number, op.operands[:2])
         entry = self.state.copy()
-        if always_negative(high - low - 1, given):
+        if always_negative(high - low - 1, guards):
             return
-        self.iterations(op, given)
-        if not never_negative(high - low - 1, given):
+        self.iterations(op, guards)
+        if not never_negative(high - low - 1, guards):
             self.state = entry.meet(self.state)
 
-    def iterations(self, op: Operation, given: Guards) -> None:
+    def iterations(self, op: Operation, guards: Guards) -> None:
         """Walk a loop that has at least one iteration."""
         block, values = op.regions[0].block, self.values
         low, high, step = map(values.number, op.operands[:3])
-        before, runs = dict(values.numbers), (*given, high - low - 1)
+        before, runs = dict(values.numbers), (*guards, high - low - 1)
         values.numbers[id(block.args[0])] = low
         for carried, first in zip(block.args[1:], op.operands[3:], strict=True):
             if is_integer(carried):
                 values.numbers[id(carried)] = values.number(first)
         self.block(block, runs)
-        if not never_negative(step - 1, given):
+        if not never_negative(step - 1, guards):
             raise Undecided(op, "its step is not known to be positive")
         if not always_negative(high - low - step - 1, runs):
             self._later(op, runs, before)
         values.numbers = before
 
-    def _later(self, op: Operation, given: Guards, before: dict[int, Number]) -> None:
+    def _later(self, op: Operation, guards: Guards, before: dict[int, Number]) -> None:
         """Walk the iterations after the first, with the facts that no iteration changes: those that
         a walk changes are dropped, and the walk is repeated."""
-        found = dict(self.found)
+        findings_before = dict(self.found)
         for _ in range(_ROUNDS):
             steady = self.state.copy()
-            self.found, self.values.numbers = dict(found), dict(before)
-            self._one_later(op, given)
+            self.found, self.values.numbers = dict(findings_before), dict(before)
+            self._one_later(op, guards)
             self.state = steady.meet(self.state)
             if self.state == steady:
                 return
         raise Undecided(op, "what its iterations overwrite does not repeat")
 
-    def _one_later(self, op: Operation, given: Guards) -> None:
+    def _one_later(self, op: Operation, guards: Guards) -> None:
         values, block = self.values, op.regions[0].block
         low, high, step = map(values.number, op.operands[:3])
         turns = quotient(high - low - 1, step)
         counter = values.launch.symbol("iteration", "counter", number(1), turns)
         at = low + product(step, of(counter))
         values.numbers[id(block.args[0])] = at
-        self.block(block, (*given, high - at - 1))
+        self.block(block, (*guards, high - at - 1))
 
 
 class RegionWalk(PeeledWalk[Regions]):
     """A walk that follows the valid regions of tiles and nothing else."""
 
-    def operation(self, op: Operation, given: Guards) -> None:
+    def operation(self, op: Operation, guards: Guards) -> None:
         self.state.operation(op, self.values)
 
-    def other(self, op: Operation, given: Guards) -> None:
+    def other(self, op: Operation, guards: Guards) -> None:
         raise Undecided(op, "what it holds is not followed")
 
 
-def regions_after(op: Operation, values: Values, regions: Regions, given: Guards) -> Regions | None:
+def regions_after(
+    op: Operation, values: Values, regions: Regions, guards: Guards
+) -> Regions | None:
     """The regions behind each iteration of a loop; None if they are not known."""
     walk = RegionWalk(values.copy(), regions.copy())
     try:
-        walk.iterations(op, given)
+        walk.iterations(op, guards)
     except Undecided:
         return None
     return walk.state

@@ -95,10 +95,10 @@ class Number:
             return Number(self.terms, self.rest + other)
         if not other.terms or not self.terms:
             return Number(self.terms | other.terms, self.rest + other.rest)
-        found = dict(self.terms)
+        terms = dict(self.terms)
         for atom, count in other.terms:
-            found[atom] = found.get(atom, 0) + count
-        return _made(found, self.rest + other.rest)
+            terms[atom] = terms.get(atom, 0) + count
+        return _made(terms, self.rest + other.rest)
 
     def __neg__(self) -> Number:
         return self.times(-1)
@@ -142,10 +142,10 @@ class Number:
 
     def replaced(self, places: Mapping[Atom, Number]) -> Number:
         """The number with numbers instead of atoms, wherever they occur."""
-        found = number(self.rest)
+        total = number(self.rest)
         for atom, count in self.terms:
-            found += _replaced(atom, places).times(count)
-        return found
+            total += _replaced(atom, places).times(count)
+        return total
 
     def __str__(self) -> str:
         parts = [_term(atom, count) for atom, count in _sorted(self.terms)]
@@ -193,9 +193,9 @@ def _parts(atom: Atom) -> Sequence[Number]:
 
 
 def _replaced(atom: Atom, places: Mapping[Atom, Number]) -> Number:
-    found = places.get(atom)
-    if found is not None:
-        return found
+    replacement = places.get(atom)
+    if replacement is not None:
+        return replacement
     parts = [part.replaced(places) for part in _parts(atom)]
     match atom:
         case Symbol():
@@ -214,14 +214,14 @@ def _replaced(atom: Atom, places: Mapping[Atom, Number]) -> Number:
 def product(a: Number, b: Number) -> Number:
     if a.value is not None or b.value is not None:
         return a.times(b.value) if b.value is not None else b.times(a.rest)
-    found = number(a.rest * b.rest) + Number(a.terms).times(b.rest) + Number(b.terms).times(a.rest)
+    total = number(a.rest * b.rest) + Number(a.terms).times(b.rest) + Number(b.terms).times(a.rest)
     for one, count in a.terms:
         for other, times in b.terms:
             factors: dict[Atom, int] = {}
             for atom in (*factors_of(one), *factors_of(other)):
                 factors[atom] = factors.get(atom, 0) + 1
-            found += of(SymbolProduct(frozenset(factors.items()))).times(count * times)
-    return found
+            total += of(SymbolProduct(frozenset(factors.items()))).times(count * times)
+    return total
 
 
 def factors_of(atom: Atom) -> list[Atom]:
@@ -242,21 +242,21 @@ def quotient(a: Number, by: Number) -> Number:
     if by.value == 1:
         return a
     if by.value is None:
-        whole, left = _divided(a, by)
-        return whole if left == ZERO else whole + of(Quotient(left, by))
+        exact, left = _divided(a, by)
+        return exact if left == ZERO else exact + of(Quotient(left, by))
     if len(a.terms) == 1 and not a.rest:
         (atom, count), *_ = a.terms
         if isinstance(atom, Quotient) and count == 1 and atom.by.value is not None:
             return quotient(atom.number, by.times(atom.by.value))
     inside = {atom: n % by.value for atom, n in a.terms}
-    whole = _made({atom: n // by.value for atom, n in a.terms}, a.rest // by.value)
+    exact = _made({atom: n // by.value for atom, n in a.terms}, a.rest // by.value)
     left = _made(inside, a.rest % by.value)
-    return whole if left.value is not None else whole + of(Quotient(left, by))
+    return exact if left.value is not None else exact + of(Quotient(left, by))
 
 
 def _divided(a: Number, by: Number) -> tuple[Number, Number]:
     """The quotient of the terms that are multiples of an unknown divisor, and the rest."""
-    whole, left = ZERO, a
+    exact, left = ZERO, a
     if a == by:
         return number(1), ZERO
     if len(by.terms) == 1 and not by.rest and next(iter(by.terms))[1] == 1:
@@ -264,9 +264,9 @@ def _divided(a: Number, by: Number) -> tuple[Number, Number]:
         for atom, count in a.terms:
             others = cofactor(atom, divisor)
             if others is not None:
-                whole += others.times(count)
+                exact += others.times(count)
                 left -= of(atom).times(count)
-    return whole, left
+    return exact, left
 
 
 def minimum(a: Number, b: Number) -> Number:
@@ -294,28 +294,28 @@ def _alternatives(n: Number, is_least: bool) -> list[Number]:
     return [n]
 
 
-def evaluated(n: Number, known: Mapping[Symbol, int]) -> int | None:
+def evaluated(n: Number, values_of: Mapping[Symbol, int]) -> int | None:
     """The value of a number; None if a symbol has none."""
-    found = n.rest
+    total = n.rest
     for atom, count in n.terms:
-        value = _value(atom, known)
+        value = _value(atom, values_of)
         if value is None:
             return None
-        found += count * value
-    return found
+        total += count * value
+    return total
 
 
-def _value(atom: Atom, known: Mapping[Symbol, int]) -> int | None:
+def _value(atom: Atom, values_of: Mapping[Symbol, int]) -> int | None:
     if isinstance(atom, Symbol):
-        return known.get(atom)
-    values = [evaluated(part, known) for part in _parts(atom)]
-    given = [value for value in values if value is not None]
-    if len(given) < len(values):
+        return values_of.get(atom)
+    values = [evaluated(part, values_of) for part in _parts(atom)]
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
         return None
     match atom:
         case Extreme(_, is_least):
-            return min(given) if is_least else max(given)
+            return min(numbers) if is_least else max(numbers)
         case Quotient():
-            return given[0] // given[1] if given[1] else None
+            return numbers[0] // numbers[1] if numbers[1] else None
         case SymbolProduct():
-            return prod(given)
+            return prod(numbers)

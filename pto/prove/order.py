@@ -74,8 +74,8 @@ class OrderState:
         return flags, frozenset(self.taken.items())
 
     def copy(self) -> OrderState:
-        own = self.clocks.copy(), self.flags.copy(), self.taken.copy()
-        return replace(self, clocks=own[0], flags=own[1], taken=own[2])
+        copies = self.clocks.copy(), self.flags.copy(), self.taken.copy()
+        return replace(self, clocks=copies[0], flags=copies[1], taken=copies[2])
 
     def meet(self, other: OrderState) -> OrderState:
         flags = {key: _common(sets, other.flags[key]) for key, sets in self.flags.items()}
@@ -105,11 +105,11 @@ def _common(a: Iterable[Done], b: Iterable[Done]) -> tuple[Done, ...]:
 
 
 def merged(states: Iterable[OrderState]) -> list[OrderState]:
-    found: dict[tuple[object, ...], OrderState] = {}
+    by_counters: dict[tuple[object, ...], OrderState] = {}
     for state in states:
-        old = found.get(state.up)
-        found[state.up] = state if old is None else old.meet(state)
-    return list(found.values())
+        old = by_counters.get(state.up)
+        by_counters[state.up] = state if old is None else old.meet(state)
+    return list(by_counters.values())
 
 
 class OrderWalk:
@@ -149,20 +149,20 @@ class OrderWalk:
     def _hear_scalar(self, pipe: int, state: OrderState) -> None:
         """Order a pipe after all waits of the scalar unit; its own accesses need a flag."""
         scalar = self.agent.first + _S
-        own = self._agents.of_pipe[scalar]
+        published = self._agents.of_pipe[scalar]
         if pipe != scalar:
-            state.clocks[pipe] |= (state.clocks[scalar] & ~own) | (state.fenced & own)
+            state.clocks[pipe] |= (state.clocks[scalar] & ~published) | (state.fenced & published)
 
     def _published(self, pipe: int, state: OrderState) -> Done:
         self._hear_scalar(pipe, state)
         return state.clocks[pipe] | self._agents.of_pipe[pipe]
 
     def settle(self, pipes: frozenset[int], state: OrderState) -> None:
-        own = [self.agent.first + pipe for pipe in pipes]
-        whole = reduce(or_, [self._published(pipe, state) for pipe in own])
-        for pipe in own:
-            state.clocks[pipe] = whole
-        if len(own) > 1:
+        pipes_here = [self.agent.first + pipe for pipe in pipes]
+        joined = reduce(or_, [self._published(pipe, state) for pipe in pipes_here])
+        for pipe in pipes_here:
+            state.clocks[pipe] = joined
+        if len(pipes_here) > 1:
             state.fenced |= self._agents.of_pipe[self.agent.first + _S]
 
     def _set(self, item: SignalNode, state: OrderState) -> None:
@@ -191,17 +191,17 @@ class OrderWalk:
         """Run an operation on a queue; False if it has to wait."""
         op, order, pipe = item.op, item.op.order, self.agent.first + item.pipe
         out, frees = isinstance(order, Push), isinstance(order, Free)
-        own = [c for c in self._channels if c.ring == item.ring]
-        own = [c for c in own if self.agent is (c.producer if out else c.consumer)]
-        needed: list[FlagKey] = [] if frees else [("free" if out else "full", c) for c in own]
-        if not frees and not (own and all(key in state.flags for key in needed)):
+        channels = [c for c in self._channels if c.ring == item.ring]
+        channels = [c for c in channels if self.agent is (c.producer if out else c.consumer)]
+        needed: list[FlagKey] = [] if frees else [("free" if out else "full", c) for c in channels]
+        if not frees and not (channels and all(key in state.flags for key in needed)):
             return False
         for key in needed:
             self._take(key, pipe, state)
         if item.work is not None:
             self._do(op, item.work, state)
         stamp = self._published(pipe, state)
-        for channel in own:
+        for channel in channels:
             if out:
                 state.set(("full", channel), stamp)
                 continue
@@ -239,19 +239,19 @@ class OrderWalk:
             key = key_of(Flag(source, target, number), self._identity)
             if (first, key) in state.flags:
                 self.tell("deadlock", op, f"it uses flag {key} itself, which is up")
-        own = sum(1 << at[phase] for phase in work.phases)
+        phases_done = sum(1 << at[phase] for phase in work.phases)
         before = state.clocks.copy()
         for part in work.parts:
             if isinstance(part, SyncFlag):
                 state.clocks[first + part.target] |= self._published(first + part.source, state)
             else:
-                self._phase(op, part, own & before[first + part.pipe], state)
+                self._phase(op, part, phases_done & before[first + part.pipe], state)
 
-    def _phase(self, op: Operation, phase: Phase, own: Done, state: OrderState) -> None:
+    def _phase(self, op: Operation, phase: Phase, phases_done: Done, state: OrderState) -> None:
         agents, pipe = self._agents, self.agent.first + phase.pipe
         t = self.agent.at[phase]
         self._hear_scalar(pipe, state)
-        missing = agents.clashes[t] & ~state.clocks[pipe] & ~own
+        missing = agents.clashes[t] & ~state.clocks[pipe] & ~phases_done
         if missing:
             other = agents.ops[missing.bit_length() - 1]
             self.tell("order", op, f"nothing orders it behind '{other.name}' op", other)
@@ -301,8 +301,8 @@ class OrderWalk:
 
 
 def _meets(use: GlobalUse, lines: Lines, agent: Agent) -> bool:
-    own = {root for other, root in lines if other is agent}
-    return bool(own) if use.root is None else not own.isdisjoint((use.root, None))
+    roots = {root for other, root in lines if other is agent}
+    return bool(roots) if use.root is None else not roots.isdisjoint((use.root, None))
 
 
 def line_of(op: Operation) -> str:

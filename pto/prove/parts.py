@@ -43,18 +43,18 @@ class TilePart:
 
     def bytes(self, *, all: bool) -> Bytes | None:
         """Its bytes, at most or at least; None if that depends on unknown extents."""
-        known = [n.value for n in (self.row, self.col, self.rows, self.cols)]
+        values = [n.value for n in (self.row, self.col, self.rows, self.cols)]
         if all:
-            row, col = known[:2]
+            row, col = values[:2]
             ends = [highest(self.row + self.rows), highest(self.col + self.cols)]
             last = [
                 s if e is None else min(e, s) for e, s in zip(ends, self.tile.shape, strict=True)
             ]
-            known = [row or 0, col or 0, last[0] - (row or 0), last[1] - (col or 0)]
-        found = [n for n in known if n is not None]
-        if len(found) < 4:
+            values = [row or 0, col or 0, last[0] - (row or 0), last[1] - (col or 0)]
+        numbers = [n for n in values if n is not None]
+        if len(numbers) < 4:
             return None
-        return _mask(self.tile, found[0], found[1], found[2], found[3], all) << self.start
+        return _mask(self.tile, numbers[0], numbers[1], numbers[2], numbers[3], all) << self.start
 
 
 @lru_cache(maxsize=4096)
@@ -87,15 +87,15 @@ class WrittenPart:
     regions: Regions = field(default_factory=Regions)
 
     def copy(self) -> WrittenPart:
-        own = dict(self.written), dict(self.parts), dict(self.lost)
-        return WrittenPart(*own, dict(self.wrote), set(self.made), self.regions.copy())
+        copies = dict(self.written), dict(self.parts), dict(self.lost)
+        return WrittenPart(*copies, dict(self.wrote), set(self.made), self.regions.copy())
 
     def meet(self, other: WrittenPart) -> WrittenPart:
         written = {k: v & other.written.get(k, 0) for k, v in self.written.items()}
         parts = {p: v | other.parts[p] for p, v in self.parts.items() if p in other.parts}
         lost, wrote = _union(self.lost, other.lost), _union(self.wrote, other.wrote)
-        made, regions = self.made & other.made, self.regions.meet(other.regions)
-        return WrittenPart(written, parts, lost, wrote, made, regions)
+        created, regions = self.made & other.made, self.regions.meet(other.regions)
+        return WrittenPart(written, parts, lost, wrote, created, regions)
 
 
 K = TypeVar("K")
@@ -120,17 +120,17 @@ def are_two(a: Slot, b: Slot) -> bool:
     return a != b and a[0] is b[0] and a[1] < b[2] and b[1] < a[2]
 
 
-def covers(known: TilePart, part: TilePart, given: Sequence[Number]) -> bool:
+def covers(written: TilePart, part: TilePart, guards: Sequence[Number]) -> bool:
     """True if a written part contains one that is read."""
-    if (known.buffer, known.start, known.tile) != (part.buffer, part.start, part.tile):
+    if (written.buffer, written.start, written.tile) != (part.buffer, part.start, part.tile):
         return False
     if part.tile.compact is not Compact.NULL:  # its layout depends on its extents
-        return known == part
+        return written == part
     axes = (
-        (known.row, known.rows, part.row, part.rows),
-        (known.col, known.cols, part.col, part.cols),
+        (written.row, written.rows, part.row, part.rows),
+        (written.col, written.cols, part.col, part.cols),
     )
     return all(
-        not_above(first, at, given) and not_above(at + size, first + count, given)
+        not_above(first, at, guards) and not_above(at + size, first + count, guards)
         for first, count, at, size in axes
     )

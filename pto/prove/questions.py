@@ -56,15 +56,15 @@ class Answer:
 
 def answers(function: Operation, stated: Stated = ANY, blocks: int | None = None) -> list[Answer]:
     """Of one kernel; `blocks` None: any grid."""
-    found = facts(function, stated, blocks)
-    sizes = ", ".join(s.name for s in found.arguments.values() if s.low == ZERO)
+    uses = facts(function, stated, blocks)
+    sizes = ", ".join(s.name for s in uses.arguments.values() if s.low == ZERO)
     assumes = [*stated.assume, *[f"{sizes} >= 0"] * bool(sizes)]
-    assumes += [f"blocks == {found.grid}"] * bool(found.grid)
+    assumes += [f"blocks == {uses.grid}"] * bool(uses.grid)
     assumes += ["integers do not overflow"] * (blocks is None)
-    alone = blocks is None and not found.asks
+    alone = blocks is None and not uses.asks
     one = Answer("blocks", "proved", MEANING["blocks"], assumes=(ALONE,))
-    given = [_bounds(found)] if alone else [_bounds(found), _blocks(found)]
-    return [*(replace(a, assumes=(*assumes, *a.assumes)) for a in given), *[one] * alone]
+    answered = [_bounds(uses)] if alone else [_bounds(uses), _blocks(uses)]
+    return [*(replace(a, assumes=(*assumes, *a.assumes)) for a in answered), *[one] * alone]
 
 
 _TRIED = 6  # uses for which a counterexample is looked for
@@ -72,30 +72,30 @@ _EXAMPLES = 4  # calls of one use that a run may confirm
 ALONE = "one block is launched: the kernel does not ask which one it is"
 
 
-def _bounds(found: KernelUses) -> Answer:
-    left = leaving(found)
+def _bounds(uses: KernelUses) -> Answer:
+    left = leaving(uses)
     for use in left[:_TRIED]:
-        calls = _different(out_of_bounds(found, use))
+        calls = _different(out_of_bounds(uses, use))
         if calls:
             text = f"'{use.op.name}' op leaves its view of {use.window.root.name}"
             return Answer("bounds", "refuted", text, use.op, None, calls)
-    if found.unknown or left:
-        return _open("bounds", found, left[0] if left else None)
+    if uses.unknown or left:
+        return _open("bounds", uses, left[0] if left else None)
     return Answer("bounds", "proved", MEANING["bounds"])
 
 
-def _blocks(found: KernelUses) -> Answer:
-    left = conflicts(found)
-    if left and not found.unknown and not conflicts(found, inside=True):
+def _blocks(kernel_uses: KernelUses) -> Answer:
+    left = conflicts(kernel_uses)
+    if left and not kernel_uses.unknown and not conflicts(kernel_uses, inside=True):
         return Answer("blocks", "proved", MEANING["blocks"], assumes=(MEANING["bounds"],))
     for pair in left[:_TRIED]:
-        calls = _different(overlapping(found, pair))
+        calls = _different(overlapping(kernel_uses, pair))
         if calls:
             uses = "writes" if pair.other.writes else "reads"
             text = f"one block writes what another one {uses}: {_place(pair.write)}"
             return Answer("blocks", "refuted", text, pair.write.op, pair.other.op, calls)
-    if found.unknown or left:
-        return _open("blocks", found, left[0].write if left else None)
+    if kernel_uses.unknown or left:
+        return _open("blocks", kernel_uses, left[0].write if left else None)
     return Answer("blocks", "proved", MEANING["blocks"])
 
 
@@ -117,8 +117,8 @@ def order_answers(
 ) -> list[Answer]:
     """Of functions that run together, with the flags that order them: `order` and `deadlock`."""
     assumed = list[tuple[Asked, str]]()
-    found = _of_walk(lambda: problems(functions, profile, stated, assumed), OF_FLAGS)
-    return [replace(a, assumes=tuple(t for q, t in assumed if q == a.question)) for a in found]
+    answered = _of_walk(lambda: problems(functions, profile, stated, assumed), OF_FLAGS)
+    return [replace(a, assumes=tuple(t for q, t in assumed if q == a.question)) for a in answered]
 
 
 def reads_answer(functions: Sequence[Operation], profile: Profile, stated: Stated = ANY) -> Answer:
@@ -134,10 +134,12 @@ def reads_answer(functions: Sequence[Operation], profile: Profile, stated: State
 
 def _of_walk(walk: Callable[[], list[Problem]], questions: Sequence[Question]) -> list[Answer]:
     try:
-        found = walk()
+        problems_seen = walk()
     except Undecided as end:
         return [_unknown(q, end.op, end.why) for q in questions]
-    first = {p.question: _unknown(p.question, p.op, p.text, p.other) for p in reversed(found)}
+    first = {
+        p.question: _unknown(p.question, p.op, p.text, p.other) for p in reversed(problems_seen)
+    }
     return [first.get(q) or Answer(q, "proved", MEANING[q]) for q in questions]
 
 
@@ -145,10 +147,10 @@ def _unknown(question: Question, op: Operation, why: str, other: Operation | Non
     return Answer(question, "unknown", f"'{op.name}' op: {why}", op, other, reason=why)
 
 
-def _open(question: Question, found: KernelUses, use: MemUse | None) -> Answer:
+def _open(question: Question, uses: KernelUses, use: MemUse | None) -> Answer:
     """The answer for a use that is not decided, with the reason."""
     if use is None:
-        return _unknown(question, *found.unknown[0])
+        return _unknown(question, *uses.unknown[0])
     needs = unproved(use.window, use.given)
     why = _place(use) if needs is None else f"{needs} is not proved"
     return replace(_unknown(question, use.op, why), reason="an inequality of sizes is not proved")

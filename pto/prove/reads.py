@@ -46,8 +46,8 @@ _MASK: Final = "mask"  # the operand of bits that choose between elements
 def unproved_reads(plan: FunctionPlan, profile: Profile, stated: Stated = ANY) -> list[Problem]:
     """Reads that may see bytes not written for them; raises Undecided."""
     walk = _ReadWalk(plan, profile)
-    _, given = stated.of(plan.function, walk.values)
-    walk.block(plan.function.regions[0].block, given)
+    _, guards = stated.of(plan.function, walk.values)
+    walk.block(plan.function.regions[0].block, guards)
     return [Problem("reads", op, why) for op, why in walk.found.items()]
 
 
@@ -63,12 +63,12 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
 
     # ---- control flow
 
-    def other(self, op: Operation, given: Guards) -> None:
+    def other(self, op: Operation, guards: Guards) -> None:
         raise Undecided(op, "what it holds is not followed")
 
     # ---- operations
 
-    def operation(self, op: Operation, given: Guards) -> None:
+    def operation(self, op: Operation, guards: Guards) -> None:
         self._steps += 1
         if self._steps > _STEPS:
             raise Undecided(op, "the kernel is too long")
@@ -88,9 +88,9 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
         case, sources = Case(op, self._profile), dict(reads)
         self._look_twins(op, [part for _, part in reads])
         for _, part in reads:
-            self._read(op, part, given)
+            self._read(op, part, guards)
         for name, part, fills in writes:
-            target = Target(op, case, name, part, sources, given)
+            target = Target(op, case, name, part, sources, guards)
             self._write(op, part, filled(target) if fills else None)
 
     def _touched(
@@ -165,18 +165,18 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
         if maker is not None and maker.body is SUBVIEW:
             return self._subview(op, maker, type.tile)
         names = self._names.get(value, ())
-        found = [self._starts[id(self._roots[n])] for n in names]
-        if not found or len({p.start for p in found}) > 1:
+        starts = [self._starts[id(self._roots[n])] for n in names]
+        if not starts or len({p.start for p in starts}) > 1:
             raise Undecided(op, "a tile has no known place")
-        placed = found[0]
+        placed = starts[0]
         rows, cols = self.state.regions.of(value, self.values)
-        own = placed.buffer.root if placed.buffer.fixed is None else None
-        if own is not None and len(found) == 1:
-            buffer, start = (placed.buffer.space, id(own)), 0
+        open_root = placed.buffer.root if placed.buffer.fixed is None else None
+        if open_root is not None and len(starts) == 1:
+            buffer, start = (placed.buffer.space, id(open_root)), 0
         else:
             buffer, start = (placed.buffer.space, 0), placed.start
         slot = placed.buffer.space, placed.start, placed.end
-        root = id(placed.buffer.root) if len(found) == 1 else 0
+        root = id(placed.buffer.root) if len(starts) == 1 else 0
         tile = replace(type.tile, valid=type.tile.shape)  # its layout
         return TilePart(buffer, start, tile, ZERO, ZERO, rows, cols, slot, root)
 
@@ -190,14 +190,14 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
 
     # ---- reads and writes
 
-    def _read(self, op: Operation, part: TilePart, given: Guards) -> None:
+    def _read(self, op: Operation, part: TilePart, guards: Guards) -> None:
         most, state, line = part.bytes(all=True), self.state, as_line(part)
         assert most is not None
         reach = most << part.place - part.start
         is_lost = bool(state.lost.get(part.slot, 0) & reach)
         if not (is_lost or most & ~state.written.get(part.buffer, 0)):
             return
-        if any(not lost & reach and covers(p, line, given) for p, lost in state.parts.items()):
+        if any(not lost & reach and covers(p, line, guards) for p, lost in state.parts.items()):
             return
         self._tell(op, _LOST if is_lost else "it may read bytes that nobody has written")
 
@@ -222,18 +222,18 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
         state = self.state
         state.wrote[part.root] = frozenset([id(op)])
         least = 0 if filled is None else filled.bytes(all=False)
-        own = state.lost.setdefault(part.slot, 0)
+        lost = state.lost.setdefault(part.slot, 0)
         reach = (1 << part.slot[2]) - (1 << part.place)
         for slot in state.lost:
             if are_two(slot, part.slot):
                 state.lost[slot] |= reach
-        for known in state.parts:
-            if are_two(known.slot, part.slot):
-                state.parts[known] |= reach
+        for other in state.parts:
+            if are_two(other.slot, part.slot):
+                state.parts[other] |= reach
         if filled is None:
             return
         if least:
             state.written[part.buffer] = state.written.get(part.buffer, 0) | least
-            state.lost[part.slot] = own & ~(least << part.place - part.start)
+            state.lost[part.slot] = lost & ~(least << part.place - part.start)
         else:
             state.parts[as_line(filled)] = 0

@@ -42,26 +42,26 @@ class Regions:
                 values.numbers[id(result)] = region[axis]
 
     def of(self, tile: Value, values: Values) -> Region:
-        found = self._now.get(id(tile))
-        if found is not None:
-            return found
-        found = _extent(tile, 0, values), _extent(tile, 1, values)
+        extents = self._now.get(id(tile))
+        if extents is not None:
+            return extents
+        extents = _extent(tile, 0, values), _extent(tile, 1, values)
         if tile.maker is not None and tile.maker.body in (ALLOC_TILE, RESHAPE):
-            self._now[id(tile)] = found  # it changes nowhere but where this walk sees it
-        return found
+            self._now[id(tile)] = extents  # it changes nowhere but where this walk sees it
+        return extents
 
     def in_loop(self, later: Regions, turns: Symbol, values: Values) -> Regions:
         """The regions at the start of an iteration: these in the first one, `later` in all other
         ones. `turns`: the number of iterations before."""
-        found: dict[int, Region] = {}
+        joined: dict[int, Region] = {}
         for tile, (rows, cols) in self._now.items():
             after = later._now.get(tile)
             if after is not None:
-                found[tile] = (
+                joined[tile] = (
                     values.first_or_later(turns, rows, after[0]),
                     values.first_or_later(turns, cols, after[1]),
                 )
-        return Regions(found)
+        return Regions(joined)
 
     def _reshaped(self, op: Operation, values: Values) -> Region:
         """Extents that the type leaves open are those of the source where shapes agree, else all
@@ -72,8 +72,10 @@ class Regions:
             return self.of(op.results[0], values)
         shape = tiles[1].rows, tiles[1].cols
         same = (tiles[0].rows, tiles[0].cols) == shape
-        known = self.of(op.operands[0], values) if same else (number(shape[0]), number(shape[1]))
-        axes = zip(tiles[1].valid, known, strict=True)
+        source_region = (
+            self.of(op.operands[0], values) if same else (number(shape[0]), number(shape[1]))
+        )
+        axes = zip(tiles[1].valid, source_region, strict=True)
         rows, cols = (of_source if n is None else number(n) for n, of_source in axes)
         return rows, cols
 
@@ -104,7 +106,7 @@ def _extent(tile: Value, axis: int, values: Values) -> Number:
     type = tile.type
     if not isinstance(type, t.TileBuf):
         return values.unknown(tile, ZERO)
-    known, most = type.tile.valid[axis], (type.tile.rows, type.tile.cols)[axis]
-    if known is not None:
-        return number(known)
+    static, most = type.tile.valid[axis], (type.tile.rows, type.tile.cols)[axis]
+    if static is not None:
+        return number(static)
     return of(values.launch.symbol(f"valid {tile.name}", "value", ZERO, number(most)))

@@ -51,7 +51,7 @@ def problems(
     for channel in channels:
         start.set(("free", channel), *[0] * channel.ring.slots)
     places = [_Place(a.items, 0, agents.values[n].numbers) for n, a in enumerate(agents.all)]
-    for end in walk.joint([(place,) for place in places], [start], {}):
+    for end in walk.joint([(start_place,) for start_place in places], [start], {}):
         for key in end.flags:
             op = agents.flags.get(key)
             if op is not None:
@@ -68,15 +68,15 @@ def problems(
 
 def _channels(agents: Agents) -> Iterator[Channel]:
     """The channels of all queues; raises Undecided if their ends do not match."""
-    known: dict[object, Ring] = {}
+    rings: dict[object, Ring] = {}
     for agent in agents.all:
         for item in walk(agent.items):
             if isinstance(item, QueueNode):
-                if known.setdefault(item.ring.key, item.ring) != item.ring:
+                if rings.setdefault(item.ring.key, item.ring) != item.ring:
                     raise Undecided(item.op, "the ends of its queue differ")
                 if item.ring.slots % item.ring.period:
                     raise Undecided(item.op, "its queue has an odd number of slots")
-    for ring in known.values():
+    for ring in rings.values():
         count = agents.profile.sync.whole_tile_vectors if ring.split == WHOLE else SUB_BLOCKS
         cubes, vectors = ([a for a in agents.all if a.side == s] for s in ("cube", "vector"))
         for cube in cubes:
@@ -105,18 +105,18 @@ class _Step(NamedTuple):
 
     def node(self, n: int) -> Node:
         """The operation that an agent is at."""
-        place = self.cursors[n][-1]
-        return place.items[place.at]
+        cursor = self.cursors[n][-1]
+        return cursor.items[cursor.at]
 
     def is_inside(self, n: int) -> bool:
         """True if an agent is not at the end of a sequence."""
-        place = self.cursors[n][-1]
-        return place.at < len(place.items)
+        cursor = self.cursors[n][-1]
+        return cursor.at < len(cursor.items)
 
     def moved(self, n: int, *inside: _Place) -> _Step:
         """The step with an agent behind its operation, or in sequences inside of it."""
-        cursors, (*around, place) = list(self.cursors), self.cursors[n]
-        cursors[n] = (*around, place._replace(at=place.at + 1), *inside)
+        cursors, (*around, cursor) = list(self.cursors), self.cursors[n]
+        cursors[n] = (*around, cursor._replace(at=cursor.at + 1), *inside)
         return self._replace(cursors=cursors)
 
 
@@ -128,10 +128,10 @@ class _Together(OrderWalk):
         self._steps_left = _STEPS
 
     def joint(
-        self, cursors: Sequence[Cursor], states: list[OrderState], known: Mapping[Number, bool]
+        self, cursors: Sequence[Cursor], states: list[OrderState], conditions: Mapping[Number, bool]
     ) -> list[OrderState]:
         """Run agents to the ends of their sequences; returns the states there."""
-        todo, found = [_Step(cursors, states, known)], list[OrderState]()
+        todo, ended = [_Step(cursors, states, conditions)], list[OrderState]()
         while todo:
             step = todo.pop()
             step = step._replace(cursors=[_settled(c) for c in step.cursors])
@@ -139,8 +139,8 @@ class _Together(OrderWalk):
             if left:
                 todo += self._move(step, left)
             else:
-                found += step.states
-        return merged(found)
+                ended += step.states
+        return merged(ended)
 
     def _move(self, step: _Step, left: list[int]) -> list[_Step]:
         """Run one agent as far as it can, or all of them through a loop, a branch or a barrier."""
@@ -148,20 +148,20 @@ class _Together(OrderWalk):
         if self._steps_left < 0:
             raise Undecided(step.node(left[0]).op, "the kernel is too long")
         for n in left:
-            found = self._alone(step, n)
-            if found:
-                return found
+            steps = self._alone(step, n)
+            if steps:
+                return steps
         before, why = self.problems.copy(), None
         try:
-            found = self._met(step, left) or self._all(step, left)
+            steps = self._met(step, left) or self._all(step, left)
         except Undecided as end:
-            found, why, self.problems = [], end, before
-        found = found or self._unrolled(step, left) or self._forked(step, left)
-        if not found:
+            steps, why, self.problems = [], end, before
+        steps = steps or self._unrolled(step, left) or self._forked(step, left)
+        if not steps:
             nodes = [step.node(n) for n in left]
             first = next((item for item in nodes if isinstance(item, QueueNode)), nodes[0])
             raise why or Undecided(first.op, "it may wait forever for the other end of its queue")
-        return found
+        return steps
 
     def _enter(self, step: _Step, n: int) -> Node:
         """Let an agent run; returns its operation."""
@@ -196,14 +196,14 @@ class _Together(OrderWalk):
                 step = _behind(step, [n], step.states)
         return step
 
-    def _holds(self, item: BranchNode, known: Mapping[Number, bool]) -> bool | None:
+    def _holds(self, item: BranchNode, conditions: Mapping[Number, bool]) -> bool | None:
         """Whether a condition holds; None if that is not known."""
         condition = item.op.operands[0]
         if condition.maker is None:
             return None
-        found = self.values.number(condition)
-        if found in known or found.value is not None:
-            return known.get(found, bool(found.value))
+        condition_number = self.values.number(condition)
+        if condition_number in conditions or condition_number.value is not None:
+            return conditions.get(condition_number, bool(condition_number.value))
         return decided(self.values, condition, self._agents.given)
 
     # ---- all agents
@@ -246,13 +246,13 @@ class _Together(OrderWalk):
             return []
         counter = of(self.values.launch.symbol("iteration", "counter", ZERO))
         tests = {n: self._iteration(step, n, counter, is_test=True) for n in left}
-        known = self._inside(step, tests, step.states)
+        entry = self._inside(step, tests, step.states)
         for _ in range(_ROUNDS):
-            after = self._inside(step, {n: self._iteration(step, n, counter) for n in left}, known)
-            joined = merged([*known, *(state.copy() for state in after)])
-            if {s.up: s for s in joined} == {s.up: s for s in known}:
-                return after if runs else known
-            known = joined
+            after = self._inside(step, {n: self._iteration(step, n, counter) for n in left}, entry)
+            joined = merged([*entry, *(state.copy() for state in after)])
+            if {s.up: s for s in joined} == {s.up: s for s in entry}:
+                return after if runs else entry
+            entry = joined
         raise Undecided(step.node(left[0]).op, "the state of flags does not repeat")
 
     def _turns(self, item: Node) -> Number | None:
@@ -278,24 +278,24 @@ class _Together(OrderWalk):
         if first is None:
             return []
         side, agents = _MEETING.get(first.kind), self._agents.all
-        own = [n for n, a in enumerate(agents) if side in (None, a.side) or a.side == "both"]
-        for n in own:
+        involved = [n for n, a in enumerate(agents) if side in (None, a.side) or a.side == "both"]
+        for n in involved:
             item = step.node(n) if n in left else None
             if not isinstance(item, MeetNode) or item.kind != first.kind:
                 return []
         for state in step.states:
             stamp = 0
-            for n in own:
+            for n in involved:
                 self._enter(step, n)
                 self.settle(frozenset(range(len(PIPES))), state)
                 stamp |= state.clocks[self.agent.first]
-            for n in own:
+            for n in involved:
                 for pipe in range(agents[n].first, agents[n].first + len(PIPES)):
                     state.clocks[pipe] |= stamp
                 state.stale |= {(agents[n], None)}
         text = f"all blocks come to the barrier of {line_of(first.op)}"
         self.assumed["deadlock", text] = None
-        return [_behind(step, own, step.states)]
+        return [_behind(step, involved, step.states)]
 
     # ---- agents that wait for each other
 
@@ -305,8 +305,8 @@ class _Together(OrderWalk):
             item = self._enter(step, n)
             turns = self._turns(item) if isinstance(item, LoopNode) else None
             if turns is not None and turns.value is not None and turns.value < _TURNS:
-                each = [self._iteration(step, n, number(k)) for k in range(turns.value + 1)]
-                return [step.moved(n, *reversed(each))]
+                iterations = [self._iteration(step, n, number(k)) for k in range(turns.value + 1)]
+                return [step.moved(n, *reversed(iterations))]
         return []
 
     def _forked(self, step: _Step, left: list[int]) -> list[_Step]:
@@ -327,7 +327,7 @@ class _Together(OrderWalk):
 
 def _waits(item: Node) -> bool:
     """True if other agents decide when it can run."""
-    return any(isinstance(each, QueueNode | MeetNode) for each in walk([item]))
+    return any(isinstance(inner, QueueNode | MeetNode) for inner in walk([item]))
 
 
 def _settled(cursor: Cursor) -> Cursor:
@@ -346,9 +346,9 @@ def _arm(step: _Step, n: int, holds: bool) -> _Place:
 
 def _behind(step: _Step, left: list[int], states: list[OrderState]) -> _Step:
     """The step after an operation of agents."""
-    found = merged(states) if len(states) > 1 else states
-    if len(found) > _STATES:
+    merged_states = merged(states) if len(states) > 1 else states
+    if len(merged_states) > _STATES:
         raise Undecided(step.node(left[0]).op, "too many ways differ in the flags that are up")
     for n in left:
         step = step.moved(n)
-    return step._replace(states=found)
+    return step._replace(states=merged_states)

@@ -98,18 +98,18 @@ class Values:
         self._depth = 0
 
     def copy(self) -> Values:
-        made = Values(self.launch, self.checks)
-        made.numbers, made.windows = dict(self.numbers), dict(self.windows)
-        made.constant, made.later = self.constant, dict(self.later)
-        return made
+        copied = Values(self.launch, self.checks)
+        copied.numbers, copied.windows = dict(self.numbers), dict(self.windows)
+        copied.constant, copied.later = self.constant, dict(self.later)
+        return copied
 
     # ---- integers
 
     def number(self, value: Value) -> Number:
-        found = self.numbers.get(id(value))
-        if found is None:
-            found = self.numbers[id(value)] = self._evaluated(value)
-        return found
+        evaluated = self.numbers.get(id(value))
+        if evaluated is None:
+            evaluated = self.numbers[id(value)] = self._evaluated(value)
+        return evaluated
 
     def unknown(
         self, value: Value, low: Number | None = None, high: Number | None = None
@@ -118,11 +118,11 @@ class Values:
         and so do loads from one element of an array that is only read."""
         is_read = value.maker is not None and value.maker.body is LOAD_SCALAR
         kind: Kind = "data" if is_read else "value"
-        found, key = of(self.launch.symbol(f"%{value.name}", kind, low, high)), None
+        symbol, key = of(self.launch.symbol(f"%{value.name}", kind, low, high)), None
         if self._depth <= _DEEPEST:
             with suppress(Unknown):
                 key = self._key(value)
-        return found if key is None else self.launch.shared.setdefault(key, found)
+        return symbol if key is None else self.launch.shared.setdefault(key, symbol)
 
     def _key(self, value: Value) -> Hashable | None:
         """A key that equal values share; None if no key is known."""
@@ -130,33 +130,33 @@ class Values:
         if op is None or op.regions:
             return None
         if op.body is LOAD_SCALAR:
-            place, index = self.window(op.operands[0]), op.operand("offset")
-            array = self.constant.get(place.root)
+            window, index = self.window(op.operands[0]), op.operand("offset")
+            array = self.constant.get(window.root)
             if index is None or array is None:
                 return None
-            return op.name, array, place.base, self.number(index), str(value.type)
+            return op.name, array, window.base, self.number(index), str(value.type)
         if not op.traits.pure or not all(isinstance(v.type, t.Scalar) for v in op.operands):
             return None  # the valid region of a tile changes
         attrs = tuple(sorted((name, str(attr)) for name, attr in op.attrs.items()))
         return op.name, attrs, str(value.type), *map(self.number, op.operands)
 
     def _evaluated(self, value: Value) -> Number:
-        known = value.number
-        if known is not None:
-            return number(known)
+        constant = value.number
+        if constant is not None:
+            return number(constant)
         op = value.maker
         if op is None or self._depth > _DEEPEST:
             return self.unknown(value)
         self._depth += 1
         try:
-            found = self._of_operation(op, value)
+            evaluated = self._of_operation(op, value)
         except Unknown:
-            found = None
+            evaluated = None
         finally:
             self._depth -= 1
-        if found is None or not self._fits(found, value.type):
+        if evaluated is None or not self._fits(evaluated, value.type):
             return self.unknown(value)
-        return found
+        return evaluated
 
     def _of_operation(self, op: Operation, value: Value) -> Number | None:
         special = OF_LAUNCH.get(id(op.body))
@@ -164,32 +164,32 @@ class Values:
             return special(self.launch)
         if op.body in (DIMENSION, STRIDE):
             return self._of_view(op)
-        traits, given = op.traits, op.operands
+        traits, operands = op.traits, op.operands
         if traits.same_number or traits.operator == "index":
-            return self.number(given[0])
+            return self.number(operands[0])
         if not is_integer(value):
             return None
-        if traits.signed is False and not all(never_negative(self.number(v)) for v in given):
+        if traits.signed is False and not all(never_negative(self.number(v)) for v in operands):
             return None
-        if traits.operator == "cast" and not _is_float(given[0]):
-            return self.number(given[0])  # `_fits` checks that it is the same number
+        if traits.operator == "cast" and not _is_float(operands[0]):
+            return self.number(operands[0])  # `_fits` checks that it is the same number
         if traits.operator == "select":
-            return self._selected(value, *given)
+            return self._selected(value, *operands)
         work = _WORK.get(traits.operator)
-        if work is None or len(given) != 2 or any(map(_is_float, given)):
+        if work is None or len(operands) != 2 or any(map(_is_float, operands)):
             return None
-        return work(*map(self.number, given))
+        return work(*map(self.number, operands))
 
-    def _selected(self, value: Value, condition: Value, *given: Value) -> Number:
-        a, b = map(self.number, given)
+    def _selected(self, value: Value, condition: Value, *choices: Value) -> Number:
+        a, b = map(self.number, choices)
         sure = decided(self, condition, ())
         if sure is not None:
             return a if sure else b
         later: dict[Atom, Number] = {}  # where the condition does not hold
         for symbol in b.symbols():
-            known = self.later.get(symbol)
-            if known is not None and self._is_first(condition, known.turns):
-                later[symbol] = known.value
+            later_value = self.later.get(symbol)
+            if later_value is not None and self._is_first(condition, later_value.turns):
+                later[symbol] = later_value.value
         b = b.replaced(later)
         return a if a == b else self.unknown(value, minimum(a, b), maximum(a, b))
 
@@ -206,11 +206,11 @@ class Values:
         """A number that is `first` in the first iteration of a loop and `later` in all others."""
         if first == later:
             return first
-        found = self.launch.symbol("valid", "value", minimum(first, later), maximum(first, later))
+        joined = self.launch.symbol("valid", "value", minimum(first, later), maximum(first, later))
         outer = next((n for s, n in self.later.items() if of(s) == first), None)
         counts = outer.turns if outer is not None and outer.value == later else ()
-        self.later[found] = Later(later, frozenset([turns, *counts]))
-        return of(found)
+        self.later[joined] = Later(later, frozenset([turns, *counts]))
+        return of(joined)
 
     def _of_view(self, op: Operation) -> Number | None:
         window, at = self.window(op.operands[0]), op.operands[1].number
@@ -219,14 +219,14 @@ class Values:
         axis = window.axes[at]
         return axis.size if op.body is DIMENSION else quotient(axis.stride, number(window.itemsize))
 
-    def _fits(self, found: Number, type: t.Type) -> bool:
+    def _fits(self, value: Number, type: t.Type) -> bool:
         """True if an integer type always holds the number; index counts as wide enough."""
         if not isinstance(type, t.Scalar) or type.dtype is None:
             return True
         bits = type.dtype.bits
         if bits >= (64 if self.checks else 32):
             return True
-        low, high = lowest(found), highest(found)
+        low, high = lowest(value), highest(value)
         signed = not type.name.startswith("u")
         most = 1 << (bits - 1 if signed else bits)
         return (
@@ -237,10 +237,10 @@ class Values:
 
     def window(self, value: Value) -> ViewPart:
         """The window of a pointer or view; raises Unknown."""
-        found = self.windows.get(id(value))
-        if found is None:
-            found = self.windows[id(value)] = self._made(value)
-        return found
+        part = self.windows.get(id(value))
+        if part is None:
+            part = self.windows[id(value)] = self._made(value)
+        return part
 
     def _made(self, value: Value) -> ViewPart:
         op = value.maker
@@ -251,8 +251,8 @@ class Values:
         if op.row is PARTITION_VIEW:
             source = self.window(op.operands[0])
             offsets, sizes = (map(self.number, op.group(n)) for n in ("offsets", "sizes"))
-            each = zip(source.axes, offsets, sizes, strict=True)
-            axes = (replace(a, offset=a.offset + off, size=size) for a, off, size in each)
+            parts = zip(source.axes, offsets, sizes, strict=True)
+            axes = (replace(a, offset=a.offset + off, size=size) for a, off, size in parts)
             return replace(source, axes=tuple(axes))
         if op.body is ADD_POINTER:
             source = self.window(op.operands[0])
@@ -337,8 +337,8 @@ def _truncated(a: Number, b: Number) -> Number | None:
 
 
 def _remainder(a: Number, b: Number) -> Number | None:
-    whole = _truncated(a, b)
-    return None if whole is None else a - product(whole, b)
+    truncated = _truncated(a, b)
+    return None if truncated is None else a - product(truncated, b)
 
 
 def _shifted(by: Callable[[Number, Number], Number], a: Number, b: Number) -> Number | None:
@@ -387,17 +387,17 @@ def guards(values: Values, condition: Value, holds: bool) -> Guards:
     return tuple(COMPARED[name](a, b)) if name in COMPARED else ()
 
 
-def decided(values: Values, condition: Value, given: Guards) -> bool | None:
+def decided(values: Values, condition: Value, known_guards: Guards) -> bool | None:
     """Whether a condition always holds, or never; None if that is not known."""
     op = condition.maker
     if op is not None and op.traits.operator == "&" and _is_truth(condition):
-        parts = [decided(values, part, given) for part in op.operands]
+        parts = [decided(values, part, known_guards) for part in op.operands]
         return False if False in parts else None if None in parts else True
     for holds in (True, False):
         ours, others = (guards(values, condition, h) for h in (holds, not holds))
-        if ours and all(never_negative(n, given) for n in ours):
+        if ours and all(never_negative(n, known_guards) for n in ours):
             return holds
-        if any(always_negative(n, given) for n in others):
+        if any(always_negative(n, known_guards) for n in others):
             return holds
     return None
 

@@ -77,7 +77,7 @@ class Costs:
     lanes: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
 
     def of(self, name: str) -> Cost:
-        found = self.classes.get(name) or (self.classes.get(OTHER) if ">" in name else None)
-        if found is None:
+        cost = self.classes.get(name) or (self.classes.get(OTHER) if ">" in name else None)
+        if cost is None:
             raise fail("PTO-C001", f"the cost of `{name}` on this chip is not known")
-        return found
+        return cost

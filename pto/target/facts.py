@@ -208,7 +208,7 @@ class Profile:
 
     def side_of(self, pipe: str) -> str:
         """The kind of core that alone has this pipe: cube, vector, or neither."""
-        return next((each.side for each in self.pipes if each.name == pipe), "")
+        return next((unit.side for unit in self.pipes if unit.name == pipe), "")
 
     def allows_type(self, dtype: str) -> bool:
         """True if elements of this canonical name may be in memory at all."""

@@ -33,5 +33,5 @@ def library(profile: Profile) -> Profile:
 def _chip(profile: Profile) -> VectorUnit:
     """TCmps.hpp of a5, TPairReduceSum.hpp of both, TPartArgOp.hpp of a2a3, TPartArgBinOps.hpp:121
     of a5."""
-    given = {"scalar_compare_mask": "rows", "odd_neighbour": "left", "equal_parts": "src0"}
-    return replace(profile.vector, **given)
+    changes = {"scalar_compare_mask": "rows", "odd_neighbour": "left", "equal_parts": "src0"}
+    return replace(profile.vector, **changes)

@@ -36,28 +36,28 @@ def profile_name(name: str) -> str:
         help = f"the profiles are {', '.join(PROFILES)}"
         raise fail("PTO-U020", f"a profile is a name, not {name!r}", help=help)
     lower = name.strip().lower()
-    known = ALIASES.get(lower, lower)
-    if known not in PROFILES:
+    full_name = ALIASES.get(lower, lower)
+    if full_name not in PROFILES:
         advice = nearest(lower, (*PROFILES, *ALIASES))
         raise fail(
             "PTO-U020",
             f"there is no profile `{name}`",
             help=advice or f"the profiles are {', '.join(PROFILES)}",
         )
-    return known
+    return full_name
 
 
 def profile(name: str, *, edition: str = "current", ub_bytes: int | None = None) -> Profile:
     """The profile of this name. Only `cpu` takes a UB size, given here or in the environment."""
-    known = profile_name(name)
+    full_name = profile_name(name)
     if edition not in EDITIONS:
         raise fail(
             "PTO-U022",
             f"there is no edition `{edition}`",
             help=f"the editions are {', '.join(EDITIONS)}",
         )
-    row = _ROWS[known, edition]
-    if known != "cpu":
+    row = _ROWS[full_name, edition]
+    if full_name != "cpu":
         _refuse_size(row, ub_bytes)
         return row
     return replace(row, buffers=_cpu_buffers(row.buffers, ub_bytes))
@@ -104,9 +104,9 @@ def check_tile(
     """Everything this profile refuses about a tile; empty when it is legal."""
     findings = (
         check_layout(target, role, layout, fractal),
-        check_type(target, dtype, what=f"{role} tile"),
-        check_feature(target, "mx", what=f"{role} tile") if role in _SCALE_ROLES else None,
-        check_feature(target, "custom_pad", what=f"{role} tile") if pad == "custom" else None,
+        check_type(target, dtype, subject=f"{role} tile"),
+        check_feature(target, "mx", subject=f"{role} tile") if role in _SCALE_ROLES else None,
+        check_feature(target, "custom_pad", subject=f"{role} tile") if pad == "custom" else None,
     )
     return tuple(finding for finding in findings if finding)
 
@@ -128,7 +128,7 @@ def check_layout(
     )
 
 
-def check_type(target: Profile, dtype: str, *, what: str) -> Diagnostic | None:
+def check_type(target: Profile, dtype: str, *, subject: str) -> Diagnostic | None:
     """PTO-X002 when the profile has no elements of this type."""
     if target.allows_type(dtype):
         return None
@@ -136,20 +136,21 @@ def check_type(target: Profile, dtype: str, *, what: str) -> Diagnostic | None:
     row = f"; {gate.title}: {target.feature(gate.key).word}" if gate else ""
     return Diagnostic(
         "PTO-X002",
-        f"{what}: {dtype} elements are not legal under profile {target}{row}",
+        f"{subject}: {dtype} elements are not legal under profile {target}{row}",
         notes=(Note(gate.cite),) if gate else (),
         help=_elsewhere(target, lambda other: other.allows_type(dtype)),
     )
 
 
-def check_feature(target: Profile, key: str, *, what: str) -> Diagnostic | None:
-    """PTO-X003 when `what` needs a feature the profile lacks."""
+def check_feature(target: Profile, key: str, *, subject: str) -> Diagnostic | None:
+    """PTO-X003 when `subject` needs a feature the profile lacks."""
     support = target.feature(key)
     if support.present:
         return None
     return Diagnostic(
         "PTO-X003",
-        f"{what}: needs {support.feature.title}, which profile {target} lists as: {support.word}",
+        f"{subject}: needs {support.feature.title},"
+        f" which profile {target} lists as: {support.word}",
         notes=(Note(support.feature.cite),),
         help=_elsewhere(target, lambda other: other.supports(key)),
     )
@@ -181,10 +182,10 @@ _SOC_FAMILIES = (
 
 def device(name: str) -> DeviceSpec:
     """The device of this name, in any spelling: `910b1`, `Ascend910B1`, `Ascend950PR_9589`."""
-    found = _BY_NAME.get(name.strip().lower())
-    if found is None:
+    spec = _BY_NAME.get(name.strip().lower())
+    if spec is None:
         raise fail("PTO-U021", f"there is no device `{name}`", help=_advice(name))
-    return found
+    return spec
 
 
 def _advice(name: str) -> str:
@@ -204,8 +205,8 @@ def _family(soc: str) -> str | None:
 
 def profile_of_soc(spec: str) -> str:
     """The profile a device-spec string belongs to; a family such as `Ascend950` is enough."""
-    known = _BY_NAME.get(spec.strip().lower())
-    family = known.profile if known else _family(spec)
+    spec_found = _BY_NAME.get(spec.strip().lower())
+    family = spec_found.profile if spec_found else _family(spec)
     if family is None:
         raise fail("PTO-U021", f"there is no device `{spec}`", help=_advice(spec))
     return family

@@ -114,12 +114,12 @@ def _fits(placed: PlacedTile, profile: Profile) -> Iterator[Diagnostic]:
 
 
 def _fits_devices(
-    op: Operation, what: str, space: str, end: int, profile: Profile
+    op: Operation, subject: str, space: str, end: int, profile: Profile
 ) -> Iterator[Diagnostic]:
     """Warn about a tile that fits the profile but not every device of it."""
     chip = smallest(profile, space) if profile.device is None else None
     if chip is not None and end > (limit := chip.buffers[space]):
-        fits = f"{what} fits profile {profile}"
+        fits = f"{subject} fits profile {profile}"
         message = f"{fits}, but {chip.name} has only {limit:,} bytes of {space}"
         help = f"`--device {chip.name}` makes this an error"
         yield Diagnostic("PTO-M103", message, op.loc, "warning", help=help)
@@ -148,13 +148,13 @@ def _too_large(function: Operation, profile: Profile) -> Iterator[Diagnostic]:
         if op.group("addr") or not tile.nbytes:
             continue
         size = profile.buffers[space]
-        what = f"{tile.rows}x{tile.cols} {tile.dtype.name} tile of {tile.nbytes:,} bytes"
+        tile_text = f"{tile.rows}x{tile.cols} {tile.dtype.name} tile of {tile.nbytes:,} bytes"
         if tile.nbytes > size:
-            message = f"{what} is larger than {space} with {size:,} bytes on {profile}"
+            message = f"{tile_text} is larger than {space} with {size:,} bytes on {profile}"
             severity = "warning" if tile.nbytes <= _CONTESTED.get(space, 0) else "error"
             yield Diagnostic("PTO-M105", message, op.loc, severity)
         else:
-            yield from _fits_devices(op, what, space, tile.nbytes, profile)
+            yield from _fits_devices(op, tile_text, space, tile.nbytes, profile)
 
 
 def _overlaps(placed: list[PlacedTile]) -> Iterator[Diagnostic]:

@@ -85,9 +85,9 @@ def _known(end: EpilogueEnd, profile: Profile) -> Iterator[Diagnostic]:
         where = "pto.reserve_buffer or pto.import_reserved_buffer"
         yield end.says(f"expects c2v_consumer_buf to come from {where} with acc_push_epilogue")
     layout, quant, relu = end.written
-    for word, known in ((layout, _LAYOUTS), (quant, (*_MODES, _NO_CONVERT)), (relu, _RELUS)):
-        if word not in known:
-            yield end.says(f"expects one of {', '.join(known)}: it is {word}")
+    for word, words in ((layout, _LAYOUTS), (quant, (*_MODES, _NO_CONVERT)), (relu, _RELUS)):
+        if word not in words:
+            yield end.says(f"expects one of {', '.join(words)}: it is {word}")
     if quant.startswith(profile.lacks_fixpipe_modes):
         yield end.says(f"expects a mode that {profile} has: {quant} is for a5")
 
@@ -163,5 +163,5 @@ def _agree(ends: list[EpilogueEnd]) -> Iterator[Diagnostic]:
             elif cube.written and cube.written[1] == _NO_CONVERT:
                 elems = {_elem(m) for m in (*cube.moves, *other.moves)} - {""}
                 if len(elems) > 1:
-                    what = " and ".join(sorted(elems))
-                    yield other.says(f"expects elements that stay as they are: they are {what}")
+                    types = " and ".join(sorted(elems))
+                    yield other.says(f"expects elements that stay as they are: they are {types}")

@@ -32,14 +32,14 @@ def _array(function: Operation, op: Operation) -> Iterator[Diagnostic]:
     if not any(mark in function.attrs for mark in _KERNEL):
         yield op.finding(_CODE, "makes an array that outlives a section: only a kernel may")
     length, size = op.operands[0].number, _bytes(_element(op))
-    room = None if length is None else length * size
+    nbytes = None if length is None else length * size
     sizes = {tuple(section.attrs.get(f"dim{d}") for d in "XYZ") for section in _sections(function)}
     uses = list(_uses(function, op.results[0], 0))
     if uses and len(sizes) > 1:
         yield uses[-1][0].finding(_CODE, "expects the sections beside an array to have one size")
     for use, _ in uses:
         yield from _placed(use)
-    yield from _elements(uses, room)
+    yield from _elements(uses, nbytes)
 
 
 def _sections(function: Operation) -> list[Operation]:
@@ -68,8 +68,8 @@ def _uses(
             yield op, at
             continue
         index = op.operands[1].number
-        known = at is not None and index is not None
-        there = (at or 0) + (index or 0) * _bytes(_element(op)) if known else None
+        is_known = at is not None and index is not None
+        there = (at or 0) + (index or 0) * _bytes(_element(op)) if is_known else None
         yield from _uses(function, op.results[0], there)
 
 
@@ -89,7 +89,7 @@ def _moved(use: Operation) -> Type | None:
     return values[0].type if values else None
 
 
-def _elements(uses: list[tuple[Operation, int | None]], room: int | None) -> Iterator[Diagnostic]:
+def _elements(uses: list[tuple[Operation, int | None]], nbytes: int | None) -> Iterator[Diagnostic]:
     """Every access must be in bounds, aligned, and stored before it is loaded."""
     stored: set[int] | None = set()  # None: a store in a loop, at an unknown byte
     for use, at in sorted(uses, key=lambda pair: pair[0].loc.line if pair[0].loc else 0):
@@ -102,8 +102,8 @@ def _elements(uses: list[tuple[Operation, int | None]], room: int | None) -> Ite
             stored = None
         elif at < 0 or at % unit:
             yield use.finding(_CODE, f"expects a multiple of {unit} bytes: it is {at}")
-        elif room is not None and at + size > room:
-            yield use.finding(_CODE, f"ends at byte {at + size} of an array of {room}")
+        elif nbytes is not None and at + size > nbytes:
+            yield use.finding(_CODE, f"ends at byte {at + size} of an array of {nbytes}")
         elif use.body is not OWN_LOAD:
             stored = None if stored is None else stored | set(range(at, at + size))
         elif stored is not None and not set(range(at, at + size)) <= stored:

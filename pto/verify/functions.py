@@ -22,16 +22,16 @@ _SIMT_LIMITS = {"pto.simt_max_threads": 2048, "pto.simt_max_regs": 128}
 
 
 def check(module: Module) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for holder in _modules(module.op):
         functions = [op for op in holder.regions[0].block.ops if op.control is Control.FUNCTION]
         by_name = {f.symbol: f for f in functions}
-        found += [*_duplicates(functions), *_entries(functions), *_structs(functions)]
-        found += [*_simt_limits(functions), *_calls(functions, by_name)]
+        findings += [*_duplicates(functions), *_entries(functions), *_structs(functions)]
+        findings += [*_simt_limits(functions), *_calls(functions, by_name)]
     for op in module.walk():
         if op.regions:
-            found += [*_terminator(op), *_nested(op)]
-    return found
+            findings += [*_terminator(op), *_nested(op)]
+    return findings
 
 
 def _nested(op: Operation) -> Iterator[Diagnostic]:
@@ -94,10 +94,10 @@ def _structs(functions: Sequence[Operation]) -> Iterator[Diagnostic]:
     """A struct is on the stack of the function that declares it, so it must not leave it."""
     for f in functions:
         signature = f.signature
-        for what, types in (("takes", signature.inputs), ("returns", signature.results)):
+        for verb, types in (("takes", signature.inputs), ("returns", signature.results)):
             structs = [type_text(type) for type in types if isinstance(type, Struct)]
             if structs:
-                who = f"@{f.symbol} {what} {structs[0]}"
+                who = f"@{f.symbol} {verb} {structs[0]}"
                 message = f"{who}, and a struct cannot leave its function"
                 yield Diagnostic("PTO-T110", message, f.loc)
 
@@ -117,8 +117,8 @@ def _calls(functions: Sequence[Operation], by_name: dict[str, Operation]) -> Ite
             edges.append((name, op))
             actual, wanted = Function(_types(op.operands), _types(op.results)), target.signature
             if actual != wanted:
-                shown = f"it is {type_text(wanted)}, the call is {type_text(actual)}"
-                yield op.finding("PTO-S103", f"expects the type of @{name}: {shown}")
+                types = f"it is {type_text(wanted)}, the call is {type_text(actual)}"
+                yield op.finding("PTO-S103", f"expects the type of @{name}: {types}")
             yield from _results_elsewhere(op, target.side())
     yield from _recursion(graph)
 
@@ -199,15 +199,15 @@ def _while(op: Operation) -> Iterator[Diagnostic]:
 
 
 def _ends_with(
-    op: Operation, region: int, end: Instr, wanted: Sequence[Type], what: str
+    op: Operation, region: int, end: Instr, wanted: Sequence[Type], rule: str
 ) -> Iterator[Diagnostic]:
     ops = op.regions[region].block.ops
     last = ops[-1] if ops else None
     if last is None or last.control is not end.body:
         yield op.finding("PTO-S105", f"must end in {end.name}")
     elif _types(last.operands) != tuple(wanted):
-        given = f"gives {_listed(_types(last.operands))}, but {what} {_listed(wanted)}"
-        yield Diagnostic("PTO-S107", f"'{end.name}' op {given}", last.loc)
+        got = f"gives {_listed(_types(last.operands))}, but {rule} {_listed(wanted)}"
+        yield Diagnostic("PTO-S107", f"'{end.name}' op {got}", last.loc)
 
 
 def _carried(op: Operation, inits: Sequence[Value], args: Sequence[Value]) -> Iterator[Diagnostic]:
@@ -224,9 +224,9 @@ _ONLY_VECTOR = frozenset(("V",))
 
 
 def check_places(module: Module) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
-    _visit(module.op, None, None, found)
-    return found
+    findings: list[Diagnostic] = []
+    _visit(module.op, None, None, findings)
+    return findings
 
 
 def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[Diagnostic]) -> None:

@@ -35,13 +35,13 @@ def _judged(
 ) -> Iterator[Diagnostic]:
     if written is None or bits is None or written[1] == bits or _has_one_row(op):
         return
-    writer, own = written
-    how = "in a distance that only the run knows" if own is None else f"{own} bits apart"
+    writer, distance = written
+    how = "in a distance that only the run knows" if distance is None else f"{distance} bits apart"
     where = f" (line {writer.loc.line})" if writer.loc else ""
     yield op.finding(
         "PTO-L025",
         f"expects the rows of mask {bits} bits apart: '{writer.name}'{where} has packed them {how}",
-        "error" if own is not None else "warning",
+        "error" if distance is not None else "warning",
         help="fill a tile with the number (texpands) and compare with tcmp, which packs rows as"
         " tsel reads them on every profile; in Python use pto.where",
     )

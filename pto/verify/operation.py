@@ -24,20 +24,20 @@ def check(
 ) -> list[Diagnostic]:
     """The findings of each operation of a program or of one function, taken separately."""
     findings: list[Diagnostic] = []
-    seen: set[int] = set()
+    checked: set[int] = set()
     legal = _Legal()
     for op in module.walk():
         row = op.row
         if legal.knows(op, row):
             continue
         case = Case(op, profile)
-        found = [*_kinds(op, row), *_attributes(op, row)]
-        if not found:  # rules assume operands of the right kind
-            found = [*_profile(case), *_rules(case, level), *_scratch(case, level)]
-        found += _tiles(op, profile, seen)
-        if not found:
+        of_operation = [*_kinds(op, row), *_attributes(op, row)]
+        if not of_operation:  # rules assume operands of the right kind
+            of_operation = [*_profile(case), *_rules(case, level), *_scratch(case, level)]
+        of_operation += _tiles(op, profile, checked)
+        if not of_operation:
             legal.learn(case, row)
-        findings += [d.at(op.loc) for d in found]
+        findings += [d.at(op.loc) for d in of_operation]
     return findings
 
 
@@ -138,7 +138,7 @@ def _profile(case: Case) -> list[Diagnostic]:
         message = f"'{op.name}' op does not exist on profile {profile}; it does on {where}"
         return [Diagnostic("PTO-X010", message)]
     if row.needs:
-        finding = check_feature(profile, row.needs, what=f"'{op.name}' op")
+        finding = check_feature(profile, row.needs, subject=f"'{op.name}' op")
         if finding:
             return [finding]
     return _element_type(case)
@@ -211,16 +211,16 @@ def _softened(finding: Diagnostic) -> Diagnostic:
     return replace(finding, severity="warning") if finding.code == "PTO-S005" else finding
 
 
-def _tiles(op: Operation, profile: Profile, seen: set[int]) -> list[Diagnostic]:
+def _tiles(op: Operation, profile: Profile, checked: set[int]) -> list[Diagnostic]:
     """Findings of tile types, each type once, at its first use."""
     values = list(op.results)
     for region in op.regions:
         values += [a for block in region.blocks for a in block.args]
     out: list[Diagnostic] = []
     for value in values:
-        if not isinstance(value.type, t.TileBuf) or id(value.type) in seen:
+        if not isinstance(value.type, t.TileBuf) or id(value.type) in checked:
             continue
-        seen.add(id(value.type))
+        checked.add(id(value.type))
         tile = value.type.tile
         pad = "custom" if tile.pad.is_custom else tile.pad.name
         layout = tile.layout

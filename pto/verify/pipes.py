@@ -159,16 +159,16 @@ def _own_split(end: QueueEnd) -> Iterator[Diagnostic]:
     elif len(unsplit) > 1:
         yield _conflict(end, sorted(end.splits))
     elif end.nosplit is not None and unsplit and unsplit != {end.nosplit}:
-        given = f"'nosplit = {'true' if end.nosplit else 'false'}'"
+        option = f"'nosplit = {'true' if end.nosplit else 'false'}'"
         needed = "split = 0" if True in unsplit else "a split other than 0"
-        conflict = f"explicit {given} conflicts with users that require {needed}"
+        conflict = f"explicit {option} conflicts with users that require {needed}"
         yield end.op.finding("PTO-S121", conflict)
 
 
 def _conflict(end: QueueEnd, splits: list[int], other: QueueEnd | None = None) -> Diagnostic:
-    shown = ", ".join(map(str, splits))
+    values = ", ".join(map(str, splits))
     notes = (Note("the peer is initialised here", other.op.loc),) if other else ()
-    conflict = f"conflicting pipe split usage across peer pipe init ops: {shown}"
+    conflict = f"conflicting pipe split usage across peer pipe init ops: {values}"
     return end.op.finding("PTO-S122", conflict, notes=notes)
 
 

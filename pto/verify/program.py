@@ -43,17 +43,18 @@ def verify(
     profile: Profile,
     *,
     level: int | None = None,
-    known: Sequence[Diagnostic] | None = None,
+    of_operations: Sequence[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
     """All findings: four stages per operation (type, shape, layout, profile), then rules between
     operations.
 
     At `level` 3 the program must place all of its memory, also scratch; at level 2 the compiler
-    places it, and a program that places tiles is rejected, as by PTOAS; None accepts both. `known`
+    places it, and a program that places tiles is rejected, as by PTOAS; None accepts both.
+    `of_operations`
     are findings per operation that the caller (an editor) has computed already.
     """
-    found = [
-        *(operation.check(module, profile, level) if known is None else known),
+    findings = [
+        *(operation.check(module, profile, level) if of_operations is None else of_operations),
         *functions.check(module),
         *functions.check_places(module),
         *buffers.check(module, profile, level),
@@ -61,8 +62,8 @@ def verify(
     present = {op.row for op in module.walk()}
     for concerns, check in _SELDOM:
         if any(map(concerns, present)):
-            found += check(module, profile)
-    return sorted(found, key=_place)
+            findings += check(module, profile)
+    return sorted(findings, key=_place)
 
 
 def _has_queue(row: Instr) -> bool:
@@ -130,9 +131,9 @@ def legal_target(
     module: Module, *, profile: str | None = None, device: str | None = None
 ) -> Target:
     """The target that `judge` chooses; raises the errors under it."""
-    target, found = judge(module, profile=profile, device=device)
-    if _refuses(found):
-        raise PtoError(*(d for d in found if d.severity == "error"))
+    target, findings = judge(module, profile=profile, device=device)
+    if _refuses(findings):
+        raise PtoError(*(d for d in findings if d.severity == "error"))
     return target
 
 

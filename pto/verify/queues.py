@@ -32,8 +32,8 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
         if peer is None or op.order != QueueSlots(is_imported=True):
             continue
         named = [f for f in module.functions() if _called(f) == peer and f.has_body]
-        own = next(op.around(Control.MODULE), None)
-        near = [f for f in named if next(f.around(Control.MODULE), None) is own]
+        module_of_op = next(op.around(Control.MODULE), None)
+        near = [f for f in named if next(f.around(Control.MODULE), None) is module_of_op]
         open_ = [f for f in named if word(f.attrs, "sym_visibility") in (None, "public")]
         count = len(near) or len(open_)
         if count != 1 and (near or count == 0 or len(open_) > 1):
@@ -41,8 +41,8 @@ def _peers(module: Module, ops: list[Operation]) -> Iterator[Diagnostic]:
             yield op.finding("PTO-S197", f"imports from @{peer}: there is {how} to import from")
         elif not any(_reserves(f, op) for f in near or open_):
             name = word(op.attrs, "name")
-            shown = "a buffer" if name is None else f'"{name}"'
-            yield op.finding("PTO-S197", f"imports {shown}, which @{peer} does not reserve")
+            buffer_name = "a buffer" if name is None else f'"{name}"'
+            yield op.finding("PTO-S197", f"imports {buffer_name}, which @{peer} does not reserve")
 
 
 def _reserves(function: Operation, imported: Operation) -> bool:
@@ -105,9 +105,9 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
     for _, op, maker in used:
         count, size = slots(op)
         count = integer(op.attrs, "local_slot_num") or count
-        room = integer(maker.attrs, "size")
-        if maker.order == QueueSlots() and room is not None and 0 < room < count * size:
-            few = f"reserves {room} bytes for {count} slots of {size} bytes"
+        nbytes = integer(maker.attrs, "size")
+        if maker.order == QueueSlots() and nbytes is not None and 0 < nbytes < count * size:
+            few = f"reserves {nbytes} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)
             help = f"reserve {count * size} bytes: other data may follow the buffer"
             yield maker.finding("PTO-M196", few, "warning", (note,), help)

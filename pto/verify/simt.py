@@ -65,10 +65,10 @@ def _launch(op: Operation, functions: dict[str, Operation]) -> Iterator[Diagnost
     if SIMT_ENTRY not in target.attrs:
         yield op.finding("PTO-S098", f"expects @{name} to be marked '{SIMT_ENTRY}'")
     wanted = target.signature
-    given = tuple(v.type for v in op.group("args"))
-    if wanted.results or given != wanted.inputs:
-        shown = f"it is {type_text(wanted)}, the launch is {type_text(Function(given, ()))}"
-        yield op.finding("PTO-S098", f"expects the type of @{name}: {shown}")
+    passed = tuple(v.type for v in op.group("args"))
+    if wanted.results or passed != wanted.inputs:
+        types = f"it is {type_text(wanted)}, the launch is {type_text(Function(passed, ()))}"
+        yield op.finding("PTO-S098", f"expects the type of @{name}: {types}")
 
 
 def _groups(function: Operation) -> Iterator[Diagnostic]:

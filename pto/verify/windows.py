@@ -41,9 +41,9 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
             if pipe not in _BY_ELEMENT:
                 starts[value] = start._replace(op=None)  # reported once
                 yield _finding(op, pipe, start, base, profile)
-        made = _made(op, starts)
-        if made is not None:
-            starts[op.results[0]] = made
+        window = _made(op, starts)
+        if window is not None:
+            starts[op.results[0]] = window
 
 
 def _made(op: Operation, starts: dict[Value, _Start]) -> _Start | None:

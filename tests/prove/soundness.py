@@ -52,7 +52,7 @@ class _Launch:
         self, module: Module, *, args: Sequence[Any], asked: Sequence[int] = (), **options: Any
     ) -> Mutated:
         kept = {k: v for k, v in options.items() if k != "check"}
-        found = tuple(mutants(module, args=args, asked=asked, schedules=(), **kept))
+        found = tuple(mutants(module, args=args, sizes=asked, schedules=(), **kept))
         return Mutated(launch(module, args=args, **options), found)
 
 

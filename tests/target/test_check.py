@@ -71,20 +71,20 @@ def test_a5_types_under_other_profiles(name: str, dtype: str) -> None:
 
 
 def test_a_type_no_profile_has() -> None:
-    found = check_type(profile("a5"), "f128", what="src")
+    found = check_type(profile("a5"), "f128", subject="src")
     assert found is not None
     assert found.message == "src: f128 elements are not legal under profile a5"
     assert found.help is None
 
 
 def test_missing_feature_quotes_the_row() -> None:
-    found = check_feature(profile("cpu"), "unaligned_store", what="vstu")
+    found = check_feature(profile("cpu"), "unaligned_store", subject="vstu")
     assert found is not None
     assert (found.code, found.help) == ("PTO-X003", "legal under a5")
     assert found.message == (
         "vstu: needs Vector unaligned store (vstu), which profile cpu lists as: Not supported"
     )
-    assert check_feature(profile("a5"), "unaligned_store", what="vstu") is None
+    assert check_feature(profile("a5"), "unaligned_store", subject="vstu") is None
 
 
 def test_all_findings_of_a_tile_not_the_first() -> None:
@@ -117,4 +117,4 @@ def test_a_bad_variable_of_another_profile_does_not_matter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PTO_CPU_SIM_UB_BYTES", "much")
-    assert check_feature(profile("a2a3"), "mx", what="tmatmul.mx") is not None
+    assert check_feature(profile("a2a3"), "mx", subject="tmatmul.mx") is not None

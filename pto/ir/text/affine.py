@@ -49,9 +49,9 @@ class _ArithSteps:
         if isinstance(number, Value):
             return number
         if number not in self._constants:
-            made = self._made(CONSTANT, [], {"value": constant_attribute(number, INDEX)})
-            made.name = f"c{number}" if number >= 0 else f"cm{-number}"
-            self._constants[number] = made
+            constant = self._made(CONSTANT, [], {"value": constant_attribute(number, INDEX)})
+            constant.name = f"c{number}" if number >= 0 else f"cm{-number}"
+            self._constants[number] = constant
         return self._constants[number]
 
     def of(self, row: Instr, a: Number, b: Number) -> Number:
@@ -61,12 +61,12 @@ class _ArithSteps:
 
     def last(self, number: Number) -> Operation:
         """Remove and return the operation that computes `number`; made if there is none here."""
-        made = number.maker if isinstance(number, Value) else None
-        if made is None or made not in self.ops:
-            made = (self.value(number) if isinstance(number, int) else self._same(number)).maker
-        assert made is not None
-        self.ops.remove(made)
-        return made
+        maker = number.maker if isinstance(number, Value) else None
+        if maker is None or maker not in self.ops:
+            maker = (self.value(number) if isinstance(number, int) else self._same(number)).maker
+        assert maker is not None
+        self.ops.remove(maker)
+        return maker
 
     def _same(self, value: Value) -> Value:
         return self._made(ADDI, [value, self.value(0)])
@@ -86,20 +86,20 @@ class _Expressions:
     ) -> None:
         self.steps, self.p, self.dims, self.others = steps, steps.p, dims, others
         self.words, at = list[str](), 0
-        while found := _WORD.match(text, at):
-            self.words.append(found[1])
-            at = found.end()
+        while word_match := _WORD.match(text, at):
+            self.words.append(word_match[1])
+            at = word_match.end()
         if text[at:].strip():
             self._wrong(text[at:].strip()[0])
         self.at, self.depth = 0, 0
 
     def all(self) -> list[Number]:
-        found = [self._sum()[0]]
+        results = [self._sum()[0]]
         while self._accept(","):
-            found.append(self._sum()[0])
+            results.append(self._sum()[0])
         if self.at < len(self.words):
             self._wrong(self.words[self.at])
-        return found
+        return results
 
     def _accept(self, *words: str) -> str:
         word = self.words[self.at] if self.at < len(self.words) else ""
@@ -134,8 +134,8 @@ class _Expressions:
             self.p.fail("PTO-P025", f"expected a positive number after `{word}`, got {b}")
         if word != "mod":
             return self.steps.of(FLOORDIVSI if word == "floordiv" else CEILDIVSI, a, b)
-        whole = self.steps.of(MULI, self.steps.of(FLOORDIVSI, a, b), b)
-        return self.steps.of(SUBI, a, whole)
+        multiple = self.steps.of(MULI, self.steps.of(FLOORDIVSI, a, b), b)
+        return self.steps.of(SUBI, a, multiple)
 
     def _factor(self) -> tuple[Number, bool]:
         self.depth += 1
@@ -145,21 +145,21 @@ class _Expressions:
         self.at += 1
         if word == "-":
             number, plain = self._factor()
-            found = self.steps.of(MULI, number, -1), plain
+            factor = self.steps.of(MULI, number, -1), plain
         elif word == "(":
-            found = self._sum()
+            factor = self._sum()
             if not self._accept(")"):
                 self._wrong(self.words[self.at] if self.at < len(self.words) else "")
         elif word.isdecimal():
-            found = int(word), True
+            factor = int(word), True
         elif word in self.dims:
-            found = self.dims[word], False
+            factor = self.dims[word], False
         elif word in self.others:
-            found = self.others[word], True
+            factor = self.others[word], True
         else:
             self._wrong(word)
         self.depth -= 1
-        return found
+        return factor
 
 
 def _operands(p: Parser, opener: str, closer: str) -> list[Value]:
@@ -171,21 +171,21 @@ def _operands(p: Parser, opener: str, closer: str) -> list[Value]:
 def _results(p: Parser, steps: _ArithSteps) -> list[Number]:
     """`map(%d)[%s]`: the numbers it gives."""
     at, text = p.i, p.aliases.get(p.text, p.text)
-    found = _MAP.fullmatch(text)
-    if found is None:
+    match = _MAP.fullmatch(text)
+    if match is None:
         p.fail("PTO-P025", f"expected an affine_map, got {p.shown()}")
     p.i += 1
     dims = _operands(p, "(", ")")
     symbols = _operands(p, "[", "]") if p.text == "[" else []
     names = [
-        [n.strip() for n in (part or "").split(",") if n.strip()] for part in found.group(1, 2)
+        [n.strip() for n in (part or "").split(",") if n.strip()] for part in match.group(1, 2)
     ]
-    for wanted, given in zip(names, (dims, symbols), strict=True):
-        if len(wanted) != len(given):
-            message = f"the map takes {len(wanted)} values here, got {len(given)}"
+    for wanted, values_of in zip(names, (dims, symbols), strict=True):
+        if len(wanted) != len(values_of):
+            message = f"the map takes {len(wanted)} values here, got {len(values_of)}"
             p.fail("PTO-P012", message, at=at)
-    known = (dict(zip(n, v, strict=True)) for n, v in zip(names, (dims, symbols), strict=True))
-    return _Expressions(steps, found[3], *known).all()
+    values = (dict(zip(n, v, strict=True)) for n, v in zip(names, (dims, symbols), strict=True))
+    return _Expressions(steps, match[3], *values).all()
 
 
 def _one(p: Parser, steps: _ArithSteps, row: Instr | None) -> Number:

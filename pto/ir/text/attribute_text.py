@@ -89,16 +89,16 @@ def _word(p: Cursor) -> Attribute:
 def _hash(p: Cursor) -> Attribute:
     text = p.take()
     text = p.aliases.get(text, text)
-    found = _ENUM.fullmatch(text)
-    if found is None:
+    match = _ENUM.fullmatch(text)
+    if match is None:
         return Raw(" ".join(text.split()))
-    kind, word = found[1] or found[3], found[2] or found[4]
-    known = ENUMS.get(kind)
-    if known is None:
+    kind, word = match[1] or match[3], match[2] or match[4]
+    enum = ENUMS.get(kind)
+    if enum is None:
         return Raw(" ".join(text.split()))
-    if word not in known.words:
-        shown = ", ".join(known.words[:12])
-        p.fail("PTO-T036", f"`{word}` is not a {kind}; allowed are {shown}", at=p.i - 1)
+    if word not in enum.words:
+        allowed = ", ".join(enum.words[:12])
+        p.fail("PTO-T036", f"`{word}` is not a {kind}; allowed are {allowed}", at=p.i - 1)
     return Enum(kind, word)
 
 
@@ -106,8 +106,8 @@ def _string(p: Cursor) -> Attribute:
     return Str(_ESCAPE.sub(_unescape, p.take()[1:-1]))
 
 
-def _unescape(found: re.Match[str]) -> str:
-    return _NAMED.get(found[1]) or chr(int(found[1], 16))
+def _unescape(match: re.Match[str]) -> str:
+    return _NAMED.get(match[1]) or chr(int(match[1], 16))
 
 
 _READERS: dict[int, Callable[[Cursor], Attribute]] = {

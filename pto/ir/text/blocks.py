@@ -38,8 +38,8 @@ class BlockLoop:
     def join(self, block: Block) -> Block | None:
         """The immediate post-dominator of a block."""
         later = self.behind[block] - {block}
-        found = (b for b in self.order if b in later)
-        return max(found, key=lambda b: len(self.behind[b]), default=None)
+        joins = (b for b in self.order if b in later)
+        return max(joins, key=lambda b: len(self.behind[b]), default=None)
 
 
 class BlockGraph:
@@ -74,28 +74,28 @@ class BlockGraph:
         return bool(self.above[self.numbers[b]] >> self.numbers[a] & 1)
 
     def _look_up(self, target: BranchTarget, labels: dict[str, Block]) -> None:
-        found = labels.get(target.label)
-        if found is None:
+        block = labels.get(target.label)
+        if block is None:
             self.p.fail("PTO-P024", f"there is no block {target.label} here", at=target.token)
-        if found is self.region.blocks[0]:
+        if block is self.region.blocks[0]:
             message = f"the branch to {target.label} goes back to the first block of the region"
             help = "add a new first block that branches to it"
             self.p.fail("PTO-P024", message, help=help, at=target.token)
-        wanted, given = [v.type for v in found.args], [v.type for v in target.values]
-        if len(wanted) != len(given):
-            message = f"block {target.label} takes {len(wanted)} values, got {len(given)}"
+        wanted, passed = [v.type for v in block.args], [v.type for v in target.values]
+        if len(wanted) != len(passed):
+            message = f"block {target.label} takes {len(wanted)} values, got {len(passed)}"
             self.p.fail("PTO-P024", message, at=target.token)
-        for take, give in zip(wanted, given, strict=True):
+        for take, give in zip(wanted, passed, strict=True):
             if take != give and POISON not in (take, give):
                 message = f"block {target.label} takes {type_text(take)}, got {type_text(give)}"
                 self.p.fail("PTO-P024", message, at=target.token)
-        target.found = found
+        target.found = block
 
     def _reached(self) -> list[Block]:
         """Blocks in reverse postorder."""
         done: list[Block] = []
         first = self.region.blocks[0]
-        seen, path = {first}, [(first, iter(self.targets(first)))]
+        visited, path = {first}, [(first, iter(self.targets(first)))]
         self.before[first] = []
         while path:
             block, left = path[-1]
@@ -105,25 +105,25 @@ class BlockGraph:
                 path.pop()
                 continue
             self.before.setdefault(target.block, []).append(block)
-            if target.block not in seen:
-                seen.add(target.block)
+            if target.block not in visited:
+                visited.add(target.block)
                 path.append((target.block, iter(self.targets(target.block))))
         return done[::-1]
 
     def _dominators(self) -> list[int]:
         """The dominators of each block, as a bit set of block numbers."""
         every = (1 << len(self.blocks)) - 1
-        found = [1, *[every] * (len(self.blocks) - 1)]
+        dominators = [1, *[every] * (len(self.blocks) - 1)]
         changed = True
         while changed:
             changed = False
             for n, block in enumerate(self.blocks[1:], 1):
                 common = every
-                for each in self.before[block]:
-                    common &= found[self.numbers[each]]
-                changed |= found[n] != common | 1 << n
-                found[n] = common | 1 << n
-        return found
+                for predecessor in self.before[block]:
+                    common &= dominators[self.numbers[predecessor]]
+                changed |= dominators[n] != common | 1 << n
+                dominators[n] = common | 1 << n
+        return dominators
 
     # ---- values
 
@@ -138,8 +138,8 @@ class BlockGraph:
             branch = self.ends.get(block)
             if branch is not None:
                 on = [] if branch.on is None else [branch.on]
-                given = (v for target in branch.targets() for v in target.values)
-                self._use(block, [*on, *given], branch)
+                passed = (v for target in branch.targets() for v in target.values)
+                self._use(block, [*on, *passed], branch)
 
     def _use(self, block: Block, values: list[Value], by: Operation | BlockBranch) -> None:
         for value in values:
@@ -161,13 +161,13 @@ class BlockGraph:
 
     def handed(self, header: Block) -> list[Value]:
         """Values defined in a header and used in other blocks or passed to them."""
-        given = {v for target in self.targets(header) for v in target.values}
-        return [v for v in made_in(header) if v in given or self.leaves(v, {header})]
+        passed = {v for target in self.targets(header) for v in target.values}
+        return [v for v in made_in(header) if v in passed or self.leaves(v, {header})]
 
     # ---- loops
 
     def _loops(self) -> BlockLoop:
-        found: dict[Block, BlockLoop] = {}
+        by_header: dict[Block, BlockLoop] = {}
         for block in self.blocks:
             for target in self.targets(block):
                 header = target.block
@@ -181,14 +181,14 @@ class BlockGraph:
                         help="enter the loop through one block only",
                         at=target.token,
                     )
-                if header not in found:
-                    found[header] = BlockLoop(header, {header}, Block(self.region))
-                self._grow(found[header], block)
+                if header not in by_header:
+                    by_header[header] = BlockLoop(header, {header}, Block(self.region))
+                self._grow(by_header[header], block)
         everything = set(self.blocks)
         top = BlockLoop(self.blocks[0], everything, Block(self.region))
-        by_size = sorted(found.values(), key=lambda loop: len(loop.blocks))
+        by_size = sorted(by_header.values(), key=lambda loop: len(loop.blocks))
         for n, loop in enumerate(by_size):
-            around = (each for each in by_size[n + 1 :] if loop.header in each.blocks)
+            around = (outer for outer in by_size[n + 1 :] if loop.header in outer.blocks)
             next(around, top).inner[loop.header] = loop
         for loop in (*by_size, top):
             self._arrange(loop)
@@ -199,10 +199,10 @@ class BlockGraph:
         """Add the source of a back edge and all its predecessors, up to the header."""
         left = [block]
         while left:
-            each = left.pop()
-            if each not in loop.blocks:
-                loop.blocks.add(each)
-                left += self.before[each]
+            member = left.pop()
+            if member not in loop.blocks:
+                loop.blocks.add(member)
+                left += self.before[member]
 
     def _hoist(self, repeated: set[Block]) -> None:
         """Move constants before all loops: a loop-carried value is not known to be constant."""
@@ -220,12 +220,15 @@ class BlockGraph:
                 continue
             inner = loop.inner.get(block)
             nexts = inner.exits if inner else [target.block for target in self.targets(block)]
-            for each in nexts:
-                if each not in loop.blocks and each not in loop.exits:
-                    loop.exits.append(each)
+            for following in nexts:
+                if following not in loop.blocks and following not in loop.exits:
+                    loop.exits.append(following)
             if inner and not nexts:
                 self._endless(inner)
-            ways = [{loop.latch} if loop.ends_at(each) else loop.behind[each] for each in nexts]
+            ways = [
+                {loop.latch} if loop.ends_at(following) else loop.behind[following]
+                for following in nexts
+            ]
             loop.behind[block] = {block, *(set.intersection(*ways) if ways else set())}
             loop.order.append(block)
         loop.behind[loop.latch] = {loop.latch}

@@ -72,10 +72,10 @@ def places(p: Parser, first: BlockBranch | None) -> tuple[list[int], int]:
     done, path = list[int](), [(-1, iter(named[-1]))]
     left = dict.fromkeys(starts)
     while path:
-        place, labels = path[-1]
-        label = next((each for each in labels if each in left), None)
+        position, labels = path[-1]
+        label = next((candidate for candidate in labels if candidate in left), None)
         if label is None:
-            done.append(place)
+            done.append(position)
             path.pop()
         else:
             del left[label]
@@ -92,12 +92,12 @@ def read_branch(p: Parser) -> BlockBranch:
     p.i += 1
     branch = read(p, p.span(start))
     p.skip_location()
-    found = {here: value for _, here, value in p.uses}
+    value_at = {here: value for _, here, value in p.uses}
     p.uses = outer
     for target in branch.targets():
-        target.values = [found.get(v, v) for v in target.values]
+        target.values = [value_at.get(v, v) for v in target.values]
     if branch.on is not None:
-        branch.on = found.get(branch.on, branch.on)
+        branch.on = value_at.get(branch.on, branch.on)
     return branch
 
 
@@ -185,8 +185,8 @@ def _read_generic(p: Parser, where: Span) -> BlockBranch:
 
 
 def _numbers(attrs: dict[str, Attribute], name: str) -> list[int]:
-    found = attrs.get(name)
-    return list(found.values) if isinstance(found, Ints) else []
+    attribute = attrs.get(name)
+    return list(attribute.values) if isinstance(attribute, Ints) else []
 
 
 _CASES = re.compile(r"-?\d+")

@@ -67,7 +67,7 @@ class Comments:
         return _tidy(out)
 
     def rest(self) -> list[str]:
-        return [each.text for each in reversed(self._waiting) if each.text]
+        return [remark.text for remark in reversed(self._waiting) if remark.text]
 
 
 def formatted(text: str, file: str = "<text>") -> str:
@@ -75,22 +75,22 @@ def formatted(text: str, file: str = "<text>") -> str:
     module = parse(text, file)
     comments = Comments(module)
     printed = restored(text, file, print_module(module, remarks=comments).lstrip("\n"))
-    return printed + "".join(f"{each}\n" for each in comments.rest())
+    return printed + "".join(f"{line}\n" for line in comments.rest())
 
 
 def _tidy(lines: list[str]) -> list[str]:
     """No two blank lines one after another."""
-    return [each for n, each in enumerate(lines) if each or n + 1 == len(lines) or lines[n + 1]]
+    return [line for n, line in enumerate(lines) if line or n + 1 == len(lines) or lines[n + 1]]
 
 
 def _found(text: str) -> list[_Remark]:
     depth = 0
     out: list[_Remark] = []
     pos = 0
-    while found := _TOKEN.search(text, pos):
-        pos = found.end() - bool(found[3])  # the newline may begin another blank line
-        if found[2]:
-            depth += 1 if found[2] == "{" else -1
-        elif (found[1] or found[3]) and not _PREDECESSORS.match(found[1] or ""):
-            out.append(_Remark(found.start(), (found[1] or "").rstrip(), depth))
+    while token := _TOKEN.search(text, pos):
+        pos = token.end() - bool(token[3])  # the newline may begin another blank line
+        if token[2]:
+            depth += 1 if token[2] == "{" else -1
+        elif (token[1] or token[3]) and not _PREDECESSORS.match(token[1] or ""):
+            out.append(_Remark(token.start(), (token[1] or "").rstrip(), depth))
     return out

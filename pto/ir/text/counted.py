@@ -71,8 +71,8 @@ def counted(graph: BlockGraph, loop: BlockLoop, way: Way) -> Count | None:
         for target in graph.targets(block)
         if target.block is header
     ]
-    place = next(n for n, v in enumerate(header.args) if v is variable)
-    advance = back[0].values[place].maker if len(back) == 1 else None
+    index = next(n for n, v in enumerate(header.args) if v is variable)
+    advance = back[0].values[index].maker if len(back) == 1 else None
     if advance is None or advance.row is not ADDI or not _inside(graph, loop, advance.results[0]):
         return None
     first, step = advance.operands
@@ -80,12 +80,12 @@ def counted(graph: BlockGraph, loop: BlockLoop, way: Way) -> Count | None:
         first, step = step, first
     if first is not variable or (step.literal or 0) <= 0 or _inside(graph, loop, step):
         return None
-    own = (way.flag, advance.results[0])  # each has one use: the branch, the next iteration
-    if any(len(graph.used[v]) > 1 for v in own) or variable in way.outside.values:
+    single_use = (way.flag, advance.results[0])  # each has one use: the branch, the next iteration
+    if any(len(graph.used[v]) > 1 for v in single_use) or variable in way.outside.values:
         return None
     if graph.leaves(variable, loop.blocks):
         return None
-    return Count(variable, place, upper, step, advance)
+    return Count(variable, index, upper, step, advance)
 
 
 def _inside(graph: BlockGraph, loop: BlockLoop, value: Value) -> bool:

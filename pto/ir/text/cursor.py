@@ -67,9 +67,9 @@ class Cursor:
         return text
 
     def accept(self, text: str) -> bool:
-        found = self.at(text)
-        self.i += found
-        return found
+        is_next = self.at(text)
+        self.i += is_next
+        return is_next
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
@@ -140,8 +140,8 @@ class Cursor:
             here = Value(value.type, value.name, value.owner)
             self.uses.append((at, here, value))
             return here
-        known = [n for scope in self.scopes for n in scope]
-        self.fail("PTO-P011", f"%{name} is not defined here", help=nearest(name, known), at=at)
+        names = [n for scope in self.scopes for n in scope]
+        self.fail("PTO-P011", f"%{name} is not defined here", help=nearest(name, names), at=at)
 
     def define(self, name: str, value: Value, at: int) -> None:
         if self.value(name) is not None:
@@ -164,8 +164,8 @@ class Cursor:
         except PtoError as error:
             if isinstance(error, ParseFailed):
                 raise
-            found = error.diagnostics[0]
-            self.fail(found.code, found.message, help=found.help, at=at)
+            diagnostic = error.diagnostics[0]
+            self.fail(diagnostic.code, diagnostic.message, help=diagnostic.help, at=at)
         self.fail("PTO-P016", f"expected a type, got {self.shown()}")
 
     def _elided(self, like: Type | None, kind: str) -> Type:
@@ -218,7 +218,7 @@ class Cursor:
         """
         for n, value in enumerate(draft.pending):
             ahead = self.texts[self.i + (self.text == ",")]
-            if any(value is each for each in skippable) and ahead != type_text(value.type):
+            if any(value is skipped for skipped in skippable) and ahead != type_text(value.type):
                 continue
             if n:
                 if self.text != ",":
@@ -269,14 +269,14 @@ class Cursor:
     def attr_items(self, opener: str, closer: str) -> list[tuple[str, Attribute]]:
         """`{key = value, unit, "quoted" = 1}`."""
         items: list[tuple[str, Attribute]] = []
-        seen: set[str] = set()
+        keys: set[str] = set()
         for _ in self.items(opener, closer):
             if self.kind not in (lx.WORD, lx.STRING):
                 self.fail("PTO-P018", f"expected an attribute name, got {self.shown()}")
             key = self.take().strip('"')
-            if key in seen:
+            if key in keys:
                 self.note("PTO-P019", f"attribute {key} is given twice", self.i - 1)
-            seen.add(key)
+            keys.add(key)
             items.append((key, self.attribute() if self.accept("=") else Unit()))
         return items
 

@@ -95,15 +95,15 @@ _NO_FLAGS = [Raw(f"#{kind}<none>") for kind in ARITH_FLAGS]  # the custom form l
 
 def _attrs(p: Parser, draft: Draft) -> None:
     items = p.attr_items("{", "}")
-    said = [(k, v) for k, v in items if draft.row.attr(k) is None or v not in _NO_FLAGS]
-    p.set_attributes(draft, said)
+    written = [(k, v) for k, v in items if draft.row.attr(k) is None or v not in _NO_FLAGS]
+    p.set_attributes(draft, written)
 
 
 def _segments(p: Parser, draft: Draft, operands: list[Value], at: int) -> None:
     row, op = draft.row, draft.op
     op.operands = operands
-    given = op.attrs.pop(SIZES, None)
-    sizes = given.values if isinstance(given, Ints) else None
+    segments = op.attrs.pop(SIZES, None)
+    sizes = segments.values if isinstance(segments, Ints) else None
     groups = _divided(_parts(row, row.generic), sizes, operands) if row.generic else None
     if groups is not None:
         op.operands = [v for name in row.operand_names for v in groups.get(name, ())]
@@ -156,12 +156,12 @@ def _divided(
         sizes = tuple(spare if part.is_open else 1 for part in parts)
     if len(sizes) != len(parts) or sum(sizes) != len(operands) or min(sizes) < 0:
         return None
-    left, found = iter(operands), dict[str, list[Value]]()
+    left, groups = iter(operands), dict[str, list[Value]]()
     for part, size in zip(parts, sizes, strict=True):
         if size > len(part.names) or (size != 1 and not part.is_open):
             return None
-        found |= {name: [next(left)] for name in part.names[:size]}
-    return found
+        groups |= {name: [next(left)] for name in part.names[:size]}
+    return groups
 
 
 def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int, at: int) -> tuple[int, ...]:
@@ -178,6 +178,6 @@ def _checked(p: Parser, row: Instr, sizes: tuple[int, ...], total: int, at: int)
         most = total if operand.variadic else 1
         fits = fits and least <= size <= most
     if not fits:
-        shown = ", ".join(map(str, sizes))
-        p.fail("PTO-P012", f"'{row.name}' op cannot divide {total} operands as [{shown}]", at=at)
+        listed = ", ".join(map(str, sizes))
+        p.fail("PTO-P012", f"'{row.name}' op cannot divide {total} operands as [{listed}]", at=at)
     return sizes

@@ -73,13 +73,13 @@ class _Memo(dict[str, T], Generic[T]):
     def __missing__(self, key: str) -> T:
         if len(self) > _REMEMBER:
             self.clear()
-        found = self[key] = self.function(key)
-        return found
+        value = self[key] = self.function(key)
+        return value
 
 
 def _kind(token: str) -> int:
-    found = _ALONE.match(token)
-    return _KINDS[(found.lastindex or 1) - 1][0] if found else END
+    match = _ALONE.match(token)
+    return _KINDS[(match.lastindex or 1) - 1][0] if match else END
 
 
 class Tokens:
@@ -104,8 +104,8 @@ class Tokens:
         texts = _Memo(lambda raw: raw[_end_of_blank(raw) :])
         kinds, end = _Memo(_kind), 0
         shapes = _Memo(lambda token: "%" if kinds[token] == VALUE else token)
-        found = map(re.Match[str].group, _TOKEN.finditer(text))
-        while batch := list(islice(found, _BATCH)):
+        matches = map(re.Match[str].group, _TOKEN.finditer(text))
+        while batch := list(islice(matches, _BATCH)):
             tokens = list(map(texts.__getitem__, batch))
             self.texts += tokens
             self.shapes += map(shapes.__getitem__, tokens)
@@ -113,8 +113,8 @@ class Tokens:
             self.ends.extend(islice(accumulate(map(len, batch), initial=end), 1, None))
             end = self.ends[-1]
         while self.kinds and self.kinds[-1] == END:
-            for each in (self.kinds, self.texts, self.shapes, self.ends):
-                each.pop()
+            for column in (self.kinds, self.texts, self.shapes, self.ends):
+                column.pop()
         self.kinds.append(END)
         self.texts.append("the end of the file")
         self.shapes += ["", "", ""]  # the reader looks up to three tokens past an operation

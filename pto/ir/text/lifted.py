@@ -39,17 +39,17 @@ def lift(
     p: Parser, region: Region, labels: dict[str, Block], ends: dict[Block, BlockBranch]
 ) -> None:
     """Replace the blocks of a region by one block with structured control flow."""
-    graph, made = BlockGraph(p, region, labels, ends), Block(region)
-    made.args = region.blocks[0].args
-    for value in made.args:
-        value.owner = made
-    values = _Lifter(p, graph).walk(graph.top, graph.top.header, None, None, made)
+    graph, lifted = BlockGraph(p, region, labels, ends), Block(region)
+    lifted.args = region.blocks[0].args
+    for value in lifted.args:
+        value.owner = lifted
+    values = _Lifter(p, graph).walk(graph.top, graph.top.header, None, None, lifted)
     end = next((b.ops[-1] for b in graph.blocks if _hands_on(graph, b)), None)
     if end is not None:
-        made.append(_end(end.row, values, end.where))
+        lifted.append(_end(end.row, values, end.where))
     for block in region.blocks:
         block.set_ops(())
-    region.blocks = [made]
+    region.blocks = [lifted]
 
 
 def _hands_on(graph: BlockGraph, block: Block) -> bool:
@@ -99,9 +99,9 @@ class _Lifter:
             if not branch.cases:
                 block, values = self._next(loop, block, branch.otherwise, into)
                 continue
-            turn = self._turn(loop, block, branch, into)
-            if turn is not None:
-                return turn
+            loop_block = self._turn(loop, block, branch, into)
+            if loop_block is not None:
+                return loop_block
             join = loop.join(block)
             values = self._choice(loop, block, branch, 0, join, into)
             if join is None:
@@ -289,15 +289,15 @@ class _Lifter:
         values: list[Value] = []
         if len(loop.exits) > 1:
             values.append(_number(loop.exits.index(target.block) if target else 0, _NUMBER, into))
-        for each in loop.exits:
-            if target and each is target.block:
+        for leaving in loop.exits:
+            if target and leaving is target.block:
                 values += self.seen(target.values)
             else:
-                values += [self._any(v, loop, into) for v in each.args]
+                values += [self._any(v, loop, into) for v in leaving.args]
         for value in self.escapes[loop]:
-            made = self.graph.made[value]
-            known = self.graph.dominates(made, target.block if target else block)
-            values.append(self.seen([value])[0] if known else self._any(value, loop, into))
+            definer = self.graph.made[value]
+            is_defined = self.graph.dominates(definer, target.block if target else block)
+            values.append(self.seen([value])[0] if is_defined else self._any(value, loop, into))
         return values
 
     def _any(self, like: Value, loop: BlockLoop, into: Block) -> Value:

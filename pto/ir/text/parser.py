@@ -106,8 +106,8 @@ class Parser(Cursor):
                 self.record(failed.diagnostics[0])
                 self._skip(start)
                 continue
-            for each in (*self.steps, op):
-                block.append(each)
+            for step in (*self.steps, op):
+                block.append(step)
             self.steps.clear()
 
     def _alias(self) -> None:
@@ -162,9 +162,9 @@ class Parser(Cursor):
         return names
 
     def operation(self) -> Operation:
-        known = self.repeats.read(self)
-        if known is not None:
-            return known
+        repeated = self.repeats.read(self)
+        if repeated is not None:
+            return repeated
         outer, self.uses = self.uses, []
         try:
             return self._operation()

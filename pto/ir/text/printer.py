@@ -173,7 +173,7 @@ def _spaced(last: str, text: str) -> bool:
 
 
 def _indented(lines: list[str], depth: int) -> list[str]:
-    return [f"{_INDENT * depth}{each}".rstrip() for each in lines]
+    return [f"{_INDENT * depth}{line}".rstrip() for line in lines]
 
 
 class _Custom:
@@ -275,10 +275,10 @@ def _generic_head(op: Operation, names: _Names) -> str:
 
 def _generic_tail(op: Operation) -> str:
     operands, sizes = arranged(op)
-    attrs = [_generic_item(op, *each) for each in op.attrs.items()]
+    attrs = [_generic_item(op, *item) for item in op.attrs.items()]
     attrs += [attribute_text.item(SIZES, sizes)] if sizes else []
-    shown = f" {{{', '.join(attrs)}}}" if attrs else ""
-    return f"{shown} : {_signature(op, operands)}"
+    braced = f" {{{', '.join(attrs)}}}" if attrs else ""
+    return f"{braced} : {_signature(op, operands)}"
 
 
 def _signature(op: Operation, values: Sequence[Value]) -> str:

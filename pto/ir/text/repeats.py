@@ -91,19 +91,19 @@ def _made(p: Parser, shape: CachedShape) -> Operation | None:
     """An operation of this shape; None where its values have other types, or there are none."""
     start, texts = p.i, p.texts
     operands: list[Value] = []
-    for place, type in shape.operands:
-        value = p.value(texts[start + place][1:])
+    for offset, type in shape.operands:
+        value = p.value(texts[start + offset][1:])
         if value is None or (value.type is not type and value.type != type):
             return None
         operands.append(value)
     where = p.span(start, start + shape.name)
     op = Operation(shape.row.name, shape.row, operands, dict(shape.attrs), where)
     op.segments = shape.segments
-    for nth, (place, type) in enumerate(shape.results):
-        name = f"unused{nth}" if place < 0 else texts[start + place][1:]
+    for nth, (offset, type) in enumerate(shape.results):
+        name = f"unused{nth}" if offset < 0 else texts[start + offset][1:]
         result = Value(type, name, op)
         op.results.append(result)
-        if place >= 0:
-            p.define(name, result, start + place)
+        if offset >= 0:
+            p.define(name, result, start + offset)
     p.i = start + shape.length
     return op

@@ -272,8 +272,8 @@ class Types(TextStep):
 
     def write(self, line: PrintedLine, op: Operation) -> None:
         if self.names:
-            kept = [n for n in self.names if n not in self.skippable]
-            line.pending[:] = [("", v) for n in kept for v in op.group(n)]
+            printed = [n for n in self.names if n not in self.skippable]
+            line.pending[:] = [("", v) for n in printed for v in op.group(n)]
         line.types(self.shared)
 
     def present(self, op: Operation) -> bool:

@@ -232,8 +232,8 @@ def _read_gep(p: Parser, draft: Draft) -> None:
     p.expect("[")
     if p.text.isdecimal():
         type, number = Scalar("i32", I32), int(p.take())
-        made = Operation.of(CONSTANT, attrs={"value": Int(number, type)}, where=p.span(p.i - 1))
-        p.steps, draft.bound["index"] = [made], [made.new_result(type, f"c{number}")]
+        constant = Operation.of(CONSTANT, attrs={"value": Int(number, type)}, where=p.span(p.i - 1))
+        p.steps, draft.bound["index"] = [constant], [constant.new_result(type, f"c{number}")]
     else:
         draft.bind("index", p.use())
     p.expect("]")

@@ -47,9 +47,9 @@ def is_scalar_word(text: str) -> bool:
 
 def parse_type(text: str) -> t.Type:
     """The type a spelling names; PtoError PTO-T0xx or PTO-P0xx when it names none."""
-    known = _KNOWN.get(text)
-    if known is not None:
-        return known
+    cached = _KNOWN.get(text)
+    if cached is not None:
+        return cached
     if len(text) > _MAX_SPELLING:
         raise fail("PTO-P003", f"a type of {len(text):,} characters is too long")
     parsed = _parse(" ".join(text.split()))
@@ -103,13 +103,13 @@ def _split(body: str) -> list[str]:
     return parts
 
 
-def _shaped(text: str, what: str) -> tuple[tuple[t.Dim, ...], t.Scalar]:
+def _shaped(text: str, kind: str) -> tuple[tuple[t.Dim, ...], t.Scalar]:
     """`16x?xf32` -> ((16, None), f32)."""
-    found = _SHAPED.fullmatch(text)
-    if not found:
-        raise fail("PTO-T031", f"{what} needs a shape and an element type, got `{text}`")
-    sizes = found[1].replace(" ", "").split("x")[:-1]
-    return tuple(None if s == "?" else _int(s, what) for s in sizes), _elem(found[2].strip())
+    match = _SHAPED.fullmatch(text)
+    if not match:
+        raise fail("PTO-T031", f"{kind} needs a shape and an element type, got `{text}`")
+    sizes = match[1].replace(" ", "").split("x")[:-1]
+    return tuple(None if s == "?" else _int(s, kind) for s in sizes), _elem(match[2].strip())
 
 
 def _elem(text: str) -> t.Scalar:
@@ -119,16 +119,16 @@ def _elem(text: str) -> t.Scalar:
     return type
 
 
-def _int(text: str, what: str) -> int:
+def _int(text: str, kind: str) -> int:
     digits = text.split(":")[0].strip()
     if not re.fullmatch(r"\d{1,19}", digits) or int(digits) >= 1 << 63:
-        raise fail("PTO-T031", f"{what} needs a number, got `{text}`")
+        raise fail("PTO-T031", f"{kind} needs a number, got `{text}`")
     return int(digits)
 
 
-def _static(shape: tuple[t.Dim, ...], what: str) -> tuple[int, ...]:
+def _static(shape: tuple[t.Dim, ...], kind: str) -> tuple[int, ...]:
     if None in shape:
-        raise fail("PTO-T031", f"{what} needs a static shape")
+        raise fail("PTO-T031", f"{kind} needs a static shape")
     return tuple(d for d in shape if d is not None)
 
 
@@ -157,8 +157,8 @@ def _vreg(head: str, body: str) -> t.Type:
     (lanes,) = _static(shape, head) if len(shape) == 1 else (0,)
     wanted = elem.dtype.lanes if elem.dtype else 0
     if lanes != wanted:
-        what = f"a vector register of {elem.name}"
-        raise fail("PTO-T034", f"{what} has {wanted} lanes (256 bytes), not {lanes}")
+        kind = f"a vector register of {elem.name}"
+        raise fail("PTO-T034", f"{kind} has {wanted} lanes (256 bytes), not {lanes}")
     return t.VReg(lanes, elem)
 
 
@@ -169,17 +169,17 @@ def _mask(head: str, body: str) -> t.Type:
 
 
 def _logical_vreg(head: str, body: str) -> t.Type:
-    what, *layout = _split(body)
-    shape, elem = _shaped(what, head)
+    lanes_text, *layout = _split(body)
+    shape, elem = _shaped(lanes_text, head)
     (lanes,) = _static(shape, head) if len(shape) == 1 else (0,)
     if lanes < 1 or elem.dtype is None or elem.dtype.itemsize > 4:
-        raise fail("PTO-T031", f"{head} has lanes of 8, 16 or 32 bits, not `{what}`")
+        raise fail("PTO-T031", f"{head} has lanes of 8, 16 or 32 bits, not `{lanes_text}`")
     return t.LogicalVReg(lanes, elem, _logical_layout(head, layout))
 
 
 def _logical_mask(head: str, body: str) -> t.Type:
-    what, *layout = _split(body)
-    lanes, _, width = what.partition("x")
+    lanes_text, *layout = _split(body)
+    lanes, _, width = lanes_text.partition("x")
     if width not in (*("", "pred") * (not layout), "b8", "b16", "b32"):
         raise fail("PTO-T035", f"a logical mask is pred, b8, b16 or b32, not `{body}`")
     return t.LogicalMask(_int(lanes, head), width, _logical_layout(head, layout))
@@ -392,8 +392,10 @@ def _tile_text(type: t.TileBuf) -> str:
         ("pad", tile.pad.code, tile.pad.code),
         ("compact", tile.compact.value, tile.compact is not Compact.NULL),
     )
-    said = "".join(f", {name}={value}" for name, value, differs in fields if differs)
-    return f"!pto.tile_buf<{tile.role.value}, {tile.rows}x{tile.cols}x{type.elem.name}{said}>"
+    fields_text = "".join(f", {name}={value}" for name, value, differs in fields if differs)
+    return (
+        f"!pto.tile_buf<{tile.role.value}, {tile.rows}x{tile.cols}x{type.elem.name}{fields_text}>"
+    )
 
 
 def _memref_text(type: t.MemRef) -> str:
@@ -411,8 +413,8 @@ def _function_text(type: t.Function) -> str:
     return f"({', '.join(map(type_text, type.inputs))}) -> " + (results if bare else f"({results})")
 
 
-def _laid_out(kind: str, what: str, layout: str) -> str:
-    return f"!pto.vmi.{kind}<{what}{', ' * bool(layout)}{layout}>"
+def _laid_out(kind: str, lanes_text: str, layout: str) -> str:
+    return f"!pto.vmi.{kind}<{lanes_text}{', ' * bool(layout)}{layout}>"
 
 
 def _mask_words(type: t.LogicalMask) -> str:

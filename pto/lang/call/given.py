@@ -59,11 +59,11 @@ def counted_in_memory(row: Instr, operands: Mapping[str, object]) -> Mapping[str
         if isinstance(value, Global | View) and "pointer" in operand.kind:
             window = value.whole()
             window.array.used()
-            asked = operands["offset"]
-            place = (
-                window.place_at(asked) if isinstance(asked, tuple) else window.place_of(asked)  # pyright: ignore[reportUnknownArgumentType]
+            index = operands["offset"]
+            element = (
+                window.place_at(index) if isinstance(index, tuple) else window.place_of(index)  # pyright: ignore[reportUnknownArgumentType]
             )
-            return {**operands, operand.name: window.array.pointer, "offset": place}
+            return {**operands, operand.name: window.array.pointer, "offset": element}
     return operands
 
 
@@ -126,8 +126,8 @@ def _address(tile: Tile) -> Value:
         return value
     pointer = Ptr(type.elem, type.tile.space)
     names = [f"{value.name}_addr"]
-    (found,) = current().emit(TILE_BUF_ADDR, {"src": value}, results=[pointer], names=names)
-    return found
+    (address,) = current().emit(TILE_BUF_ADDR, {"src": value}, results=[pointer], names=names)
+    return address
 
 
 def _number(row: Instr, operand: Operand, value: object, elem: ScalarType | None) -> Value:
@@ -150,13 +150,13 @@ def _number(row: Instr, operand: Operand, value: object, elem: ScalarType | None
     )
 
 
-def element_of(row: Instr, given: dict[str, object]) -> ScalarType | None:
+def element_of(row: Instr, operands: dict[str, object]) -> ScalarType | None:
     """The element type that bare numbers of this instruction take: the subject's, or the first."""
     names = [row.subject, *row.operand_names]
     for name in names:
-        value = given.get(name)
-        for each in value if isinstance(value, list) else (value,):
-            elem = getattr(getattr(each, "type", None), "elem", None)
+        value = operands.get(name)
+        for item in value if isinstance(value, list) else (value,):
+            elem = getattr(getattr(item, "type", None), "elem", None)
             if isinstance(elem, ScalarType):
                 return elem
     return None
@@ -172,20 +172,20 @@ def attribute(row: Instr, spec: Attr, value: object) -> Attribute:
     if isinstance(value, str) and spec.values and value not in spec.values:
         raise _bad_word(row, spec, value)
     make = _MAKERS.get(spec.kind)
-    made = make(value) if make else _any(value)
-    if made is None:
+    converted = make(value) if make else _any(value)
+    if converted is None:
         raise mistake("PTO-T201", f"{row.mnemonic}: {spec.name} is {spec.kind}, got {value!r}")
-    return made
+    return converted
 
 
 def _enum(row: Instr, spec: Attr, value: object) -> Attribute:
     """An enum from a word in any case; a prefix equal to its kind is optional: V is PIPE_V."""
     allowed = words_of(spec)
     for kind in kinds_of(spec.kind):
-        said = str(kind.word(value) if type(value) is int else value).lower()
+        written = str(kind.word(value) if type(value) is int else value).lower()
         shared = kind.name.partition("_")[0]
         for word in kind.words:
-            if word in allowed and word.lower() in (said, f"{shared}_{said}"):
+            if word in allowed and word.lower() in (written, f"{shared}_{written}"):
                 return Enum(kind.name, kind.word(kind.number(word)) or word)
     raise _bad_word(row, spec, value)
 

@@ -17,9 +17,9 @@ def __getattr__(name: str) -> Callable[..., object]:
     row = instructions().get(name)
     if row is None:
         raise AttributeError(f"module {__name__!r} has no instruction {name!r}")
-    made = _function(row)
-    globals()[name] = made
-    return made
+    function = _function(row)
+    globals()[name] = function
+    return function
 
 
 def __dir__() -> list[str]:

@@ -67,14 +67,14 @@ def _about(param: Param) -> str:
 def invoke(row: Instr, args: Sequence[object], named: Mapping[str, object]) -> object:
     """Bind and check the arguments, propagate valid regions, and emit the operation."""
     session = current()
-    given = _bind(row, args, named)
-    given = {k: session.array(v) if isinstance(v, np.ndarray) else v for k, v in given.items()}
-    to = given.pop("to", None)
-    operands = {o.name: given[o.name] for o in row.operands if given.get(o.name) is not None}
+    bound = _bind(row, args, named)
+    bound = {k: session.array(v) if isinstance(v, np.ndarray) else v for k, v in bound.items()}
+    to = bound.pop("to", None)
+    operands = {o.name: bound[o.name] for o in row.operands if bound.get(o.name) is not None}
     attrs = {
-        a.name: attribute(row, a, given[a.name])
+        a.name: attribute(row, a, bound[a.name])
         for a in row.attrs
-        if given.get(a.name) is not None and a.name not in row.operand_names
+        if bound.get(a.name) is not None and a.name not in row.operand_names
     }
     _require_order(row, operands)
     before = _let_regions_follow(session, row, operands)
@@ -103,26 +103,26 @@ def _bind(row: Instr, args: Sequence[object], named: Mapping[str, object]) -> di
             f"{row.mnemonic} takes {len(places)} arguments, got {len(args)}",
             help=f"the call is {listed}",
         )
-    given: dict[str, object] = {p.name: arg for p, arg in zip(places, args, strict=False)}
+    bound: dict[str, object] = {p.name: arg for p, arg in zip(places, args, strict=False)}
     if takes_rest and last is not None and len(args) >= len(places):
         rest = args[len(places) - 1 :]
-        given[last.name] = list(rest[0]) if isinstance(rest[0], list | tuple) else list(rest)
+        bound[last.name] = list(rest[0]) if isinstance(rest[0], list | tuple) else list(rest)
     names = {p.name for p in params}
     for name, value in named.items():
         if name not in names:
             help = nearest(name, names) or f"the call is {listed}"
             raise mistake("PTO-U205", f"{row.mnemonic} has no {name}", help=help)
-        if name in given:
+        if name in bound:
             raise mistake("PTO-U205", f"{row.mnemonic}: {name} is given twice")
-        given[name] = value
-    missing = [p.name for p in params if p.required and given.get(p.name) is None]
+        bound[name] = value
+    missing = [p.name for p in params if p.required and bound.get(p.name) is None]
     if missing:
         raise mistake(
             "PTO-U205",
             f"{row.mnemonic} needs {', '.join(missing)}",
             help=f"the call is {listed}",
         )
-    return given
+    return bound
 
 
 def _by_indices(row: Instr, args: Sequence[object], most: int) -> Sequence[object]:
@@ -145,11 +145,11 @@ def _require_order(row: Instr, operands: Mapping[str, object]) -> None:
             continue
         wrong = is_array(value) if operand.kind == "tile" else isinstance(value, Tile)
         if wrong:
-            what = "an array in global memory" if is_array(value) else "a tile"
+            got = "an array in global memory" if is_array(value) else "a tile"
             wanted = "a tile" if operand.kind == "tile" else "an array in global memory"
             raise mistake(
                 "PTO-T204",
-                f"{row.mnemonic}: {operand.name} is {wanted}, got {what}",
+                f"{row.mnemonic}: {operand.name} is {wanted}, got {got}",
                 help=f"the destination comes first: {required_call(row)}",
             )
 
@@ -188,9 +188,9 @@ def _lower(session: Session, row: Instr, operands: Mapping[str, object]) -> dict
     for operand in row.operands:
         value = operands.get(operand.name)
         if value is None:
-            made = _made(session, row, operand, tiles, values)
-            if made is not None:
-                values[operand.name] = made
+            created = _made(session, row, operand, tiles, values)
+            if created is not None:
+                values[operand.name] = created
         elif operand.variadic:
             items = value if isinstance(value, list | tuple) else [value]
             values[operand.name] = [_one(session, row, operand, v, elem, tiles) for v in items]
@@ -229,9 +229,9 @@ def _require_elements(
     session: Session, row: Instr, tile: Tile, window: View, *, stores: bool
 ) -> None:
     """Raise if the types of a transfer differ but have the same size: it does not convert."""
-    array, own = window.array, tile.dtype
-    alike = array.dtype is own or (session.eager and array.dtype.numpy == own.numpy)
-    if alike or array.dtype.itemsize != own.itemsize or tile.role == "acc":
+    array, elem = window.array, tile.dtype
+    alike = array.dtype is elem or (session.eager and array.dtype.numpy == elem.numpy)
+    if alike or array.dtype.itemsize != elem.itemsize or tile.role == "acc":
         return  # a rule checks other sizes; the fixpipe converts accumulators
     name, kind = array.pointer.name, array.dtype
     to = (
@@ -241,8 +241,8 @@ def _require_elements(
     )
     raise mistake(
         "PTO-T208",
-        f"{row.mnemonic}: {name} holds {kind}, the tile {own}: a transfer does not convert",
-        help=f"{to}; to pass the bits unchanged, use {name}.view(pto.{own})",
+        f"{row.mnemonic}: {name} holds {kind}, the tile {elem}: a transfer does not convert",
+        help=f"{to}; to pass the bits unchanged, use {name}.view(pto.{elem})",
     )
 
 
@@ -259,8 +259,8 @@ def _made(
     if like is None or not isinstance(like.value.type, TileBuf):
         return None
     type = like.value.type
-    whole = TileBuf(type.elem, replace(type.tile, valid=type.tile.shape))
-    return session.alloc(whole, None, None).used()
+    full = TileBuf(type.elem, replace(type.tile, valid=type.tile.shape))
+    return session.alloc(full, None, None).used()
 
 
 def _all_lanes(session: Session, values: Mapping[str, object]) -> Value | None:

@@ -143,21 +143,21 @@ def misused(error: Exception, unbound: Mapping[str, str] | None = None) -> Kerne
     step = user_step(error)
     if step is None or isinstance(error, PtoError):
         return None
-    told = None
+    advice = None
     if isinstance(error, NameError):
-        told = _unbound(error, unbound or {})
+        advice = _unbound(error, unbound or {})
     elif isinstance(error, AttributeError):
-        told = _attribute(error.name or "", error.obj) or _operation(str(error))
+        advice = _attribute(error.name or "", error.obj) or _operation(str(error))
     elif isinstance(error, TypeError):
-        told = _call(str(error), step.tb_frame) or _operation(str(error))
-    if told is None and _raised_here(error):
-        told = "PTO-U205", f"the call does not take these arguments: {error}", None
-    if told is None:
+        advice = _call(str(error), step.tb_frame) or _operation(str(error))
+    if advice is None and _raised_here(error):
+        advice = "PTO-U205", f"the call does not take these arguments: {error}", None
+    if advice is None:
         return None
-    code, message, help = told
-    made = KernelError(Diagnostic(code, message, raised_at(error), help=help))
-    made.__cause__ = error if _raised_here(error) else None
-    return made
+    code, message, help = advice
+    converted = KernelError(Diagnostic(code, message, raised_at(error), help=help))
+    converted.__cause__ = error if _raised_here(error) else None
+    return converted
 
 
 def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
@@ -165,14 +165,14 @@ def _unbound(error: NameError, unbound: Mapping[str, str]) -> Told | None:
     named = re.search(r"variable '(\w+)'", str(error))
     name = named[1] if named else error.name or ""
     if name == RESULT:
-        told = unbound.get(name) or "it is returned only inside a loop, which may not run"
-        return "PTO-U217", f"the function has no one result: {told}", "return one kind of value"
+        reason = unbound.get(name) or "it is returned only inside a loop, which may not run"
+        return "PTO-U217", f"the function has no one result: {reason}", "return one kind of value"
     if name not in unbound:
         frame = _raising(error)
         if not is_users(frame.f_code.co_filename):
             return None
-        known = {*frame.f_locals, *frame.f_globals, *dir(builtins)}
-        near = nearest(name, [each for each in known if not each.startswith("_pto")])
+        names = {*frame.f_locals, *frame.f_globals, *dir(builtins)}
+        near = nearest(name, [candidate for candidate in names if not candidate.startswith("_pto")])
         return "PTO-U217", f"`{name}` has no value here", near
     help = "bind it to a number, a register or a tile of one type on every way to this line"
     return "PTO-U217", f"`{name}` has no one value here: {unbound[name]}", help
@@ -191,8 +191,8 @@ def _raising(error: Exception) -> FrameType:
 
 def words_of(value: object) -> str:
     """A value of a kernel as a user knows it."""
-    found = (words for kind, (words, _) in _KINDS.items() if isinstance(value, kind))
-    return next(found, f"a {type(value).__name__}")
+    matching = (words for kind, (words, _) in _KINDS.items() if isinstance(value, kind))
+    return next(matching, f"a {type(value).__name__}")
 
 
 def _attribute(name: str, owner: object) -> Told | None:
@@ -211,18 +211,18 @@ def _attribute(name: str, owner: object) -> Told | None:
     return None
 
 
-def _operation(said: str) -> Told | None:
+def _operation(text: str) -> Told | None:
     """The finding for Python's message about an operator or builtin, if it names a kernel class."""
-    named = {kind.__name__: told for kind, told in _KINDS.items()}
-    found = [name for name in re.findall(r"\w+", said) if name in named]
-    if not found:
+    named = {kind.__name__: entry for kind, entry in _KINDS.items()}
+    kinds = [name for name in re.findall(r"\w+", text) if name in named]
+    if not kinds:
         return None
-    shown = re.sub(
+    message = re.sub(
         r"(?:object of )?(?:type )?'?(\w+)'?(?: object)?",
         lambda m: named[m[1]][0] if m[1] in named else m[0],
-        said,
+        text,
     )
-    return "PTO-U081", shown, named[found[0]][1]
+    return "PTO-U081", message, named[kinds[0]][1]
 
 
 def advice(name: str) -> str | None:
@@ -248,12 +248,12 @@ def instead(name: str) -> str | None:
 
 
 def _close(name: str, kind: type) -> str | None:
-    return nearest(name, [each for each in dir(kind) if not each.startswith("_")])
+    return nearest(name, [attribute for attribute in dir(kind) if not attribute.startswith("_")])
 
 
-def _call(said: str, frame: FrameType) -> Told | None:
+def _call(text: str, frame: FrameType) -> Told | None:
     """The finding for Python's message about a call, if a function of pto was called."""
-    parts = _CALL.match(said)
+    parts = _CALL.match(text)
     if parts is None:
         return None
     owner, name, complaint = parts.groups()
@@ -261,29 +261,31 @@ def _call(said: str, frame: FrameType) -> Told | None:
         owner, name = None, owner
     if owner is not None:
         method = getattr(Tile, name, None)
-        if owner not in {each.__name__ for each in Tile.__mro__} or method is None:
+        if owner not in {base.__name__ for base in Tile.__mro__} or method is None:
             return None
-        shown = f"t.{name}"
-        return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, method)}"
-    own = frame.f_locals.get(name, frame.f_globals.get(name))
-    if own is not None and not getattr(own, "__module__", "").startswith(_OURS):
+        spelled = f"t.{name}"
+        return "PTO-U205", f"{spelled} {complaint}", f"the call is {_usage(spelled, method)}"
+    function = frame.f_locals.get(name, frame.f_globals.get(name))
+    if function is not None and not getattr(function, "__module__", "").startswith(_OURS):
         return None  # the user's own function
-    public = {attribute: each for each, (_, attribute) in RENAMED.items()}.get(name, name)
+    public = {attribute: current for current, (_, attribute) in RENAMED.items()}.get(name, name)
     home = RENAMED.get(public, (PUBLIC.get(public, ""), ""))[0]
     if not home.startswith(_OURS):
         return None
-    shown = f"pto.{public}"
-    return "PTO-U205", f"{shown} {complaint}", f"the call is {_usage(shown, find(public))}"
+    spelled = f"pto.{public}"
+    return "PTO-U205", f"{spelled} {complaint}", f"the call is {_usage(spelled, find(public))}"
 
 
-def _usage(shown: str, function: object) -> str:
+def _usage(spelled: str, function: object) -> str:
     """`pto.where(cond, a, b, dst=None)`, and the first line of its documentation."""
     about = (inspect.getdoc(function) or "").partition("\n")[0]
     if not callable(function):  # a property
-        return f"{shown}: {about}"
+        return f"{spelled}: {about}"
     named = [
-        each.name if each.default is each.empty else f"{each.name}={each.default!r}"
-        for each in inspect.signature(function).parameters.values()
-        if each.name != "self"
+        parameter.name
+        if parameter.default is parameter.empty
+        else f"{parameter.name}={parameter.default!r}"
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name != "self"
     ]
-    return f"{shown}({', '.join(named)}): {about}"
+    return f"{spelled}({', '.join(named)}): {about}"

@@ -46,9 +46,9 @@ _kernel_packages: set[str] = set()
 
 def defines_kernel(file: str) -> None:
     """Treat the installed package of a file as user code, because it defines kernels."""
-    found = _INSTALLED.match(file)
-    if found and found[0] not in _kernel_packages:
-        _kernel_packages.add(found[0])
+    package = _INSTALLED.match(file)
+    if package and package[0] not in _kernel_packages:
+        _kernel_packages.add(package[0])
         is_users.cache_clear()
 
 
@@ -58,8 +58,8 @@ def is_users(file: str) -> bool:
     unless it defines kernels."""
     if is_own(file) or file.startswith("<frozen "):
         return False
-    found = _INSTALLED.match(file)
-    return found[0] in _kernel_packages if found else not file.startswith(_PYTHON)
+    package = _INSTALLED.match(file)
+    return package[0] in _kernel_packages if package else not file.startswith(_PYTHON)
 
 
 def is_installed(file: str) -> bool:
@@ -91,13 +91,13 @@ def is_loop(frame: FrameType) -> bool:
 
 def user_step(error: BaseException) -> TracebackType | None:
     """The innermost step of an error's traceback that is in the user's files, or None."""
-    found: TracebackType | None = None
+    last: TracebackType | None = None
     step = error.__traceback__
     while step is not None:
         if is_users(step.tb_frame.f_code.co_filename):
-            found = step
+            last = step
         step = step.tb_next
-    return found
+    return last
 
 
 def raised_at(error: BaseException) -> Loc | None:
@@ -122,8 +122,8 @@ def assigned_names() -> tuple[str, ...]:
 
 def located(error: PtoError, loc: Loc | None = None) -> KernelError:
     """The error at the user's line, unless it has a place of its own."""
-    place = loc or here()
-    return KernelError(*(d.at(place) for d in error.diagnostics))
+    position = loc or here()
+    return KernelError(*(d.at(position) for d in error.diagnostics))
 
 
 def placed(function: Callable[P, R]) -> Callable[P, R]:

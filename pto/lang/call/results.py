@@ -22,8 +22,8 @@ Operands = Mapping[str, Given]
 def result_types(row: Instr, operands: Operands, to: object) -> list[t.Type]:
     """The types of the results, without optional ones: Python computes updated addresses itself."""
     values = [v for v in operands.values() if isinstance(v, Value)]
-    kept = [r for r in row.results if not r.optional]
-    return [_type(row, result, values, to) for result in kept]
+    required = [r for r in row.results if not r.optional]
+    return [_type(row, result, values, to) for result in required]
 
 
 def _type(row: Instr, result: Result, values: list[Value], to: object) -> t.Type:
@@ -35,14 +35,14 @@ def _type(row: Instr, result: Result, values: list[Value], to: object) -> t.Type
         return to
     to = None if to is None else element(to)
     find = _BY_KIND.get(result.kind)
-    found = find(row, values, to) if find else None
-    if found is None:
+    result_type = find(row, values, to) if find else None
+    if result_type is None:
         raise mistake(
             "PTO-T203",
             f"{row.mnemonic}: the type of {result.name} is not known",
             help="give it with to=: an element type like pto.f16, or a whole type",
         )
-    return found
+    return result_type
 
 
 def _vreg(row: Instr, values: list[Value], to: DType | None) -> t.Type | None:
@@ -94,8 +94,8 @@ def _scalar(row: Instr, values: list[Value], to: DType | None) -> t.Type | None:
 
 
 def _fixed(kind: DType | None) -> Callable[..., t.Type]:
-    made = INDEX if kind is None else scalar_type(kind)
-    return lambda row, values, to: made
+    result = INDEX if kind is None else scalar_type(kind)
+    return lambda row, values, to: result
 
 
 _BY_KIND: dict[str, Callable[[Instr, list[Value], DType | None], t.Type | None]] = {

@@ -123,11 +123,11 @@ class ValueHandle:
     def used(self) -> Value:
         """The value, for an instruction of the current session."""
         if self.home is not _current.get():
-            what = f"this {self.type.kind} belongs to {self.home.name}"
+            subject = f"this {self.type.kind} belongs to {self.home.name}"
             after = "which has been traced" if not self.home.is_open else "not to the current one"
             raise mistake(
                 "PTO-U201",
-                f"{what}, {after}",
+                f"{subject}, {after}",
                 help="tiles and registers live inside one kernel: make it there, and pass data"
                 " between kernels as arrays",
             )

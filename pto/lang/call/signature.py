@@ -90,7 +90,7 @@ def takes_indices(row: Instr) -> bool:
 def signature(row: Instr) -> inspect.Signature:
     """The signature that `help` shows for the function of an instruction."""
     one = inspect.Parameter
-    made = [
+    params = [
         one(
             p.name,
             one.KEYWORD_ONLY if p.keyword_only else one.POSITIONAL_OR_KEYWORD,
@@ -99,5 +99,5 @@ def signature(row: Instr) -> inspect.Signature:
         for p in parameters(row)
     ]
     if takes_indices(row):
-        made.append(one("indices", one.VAR_POSITIONAL))
-    return inspect.Signature(sorted(made, key=lambda p: p.kind))
+        params.append(one("indices", one.VAR_POSITIONAL))
+    return inspect.Signature(sorted(params, key=lambda p: p.kind))

@@ -41,10 +41,10 @@ def definition_of(code: CodeType, around: Mapping[str, object]) -> Found | None:
     tree = tree_of(code.co_filename, around)
     if tree is None:
         return None
-    found = [(n, c) for n, c in _definitions(tree, None) if _is_of(n, code)]
-    if len(found) > 1:  # lambdas on one line
-        found = [(n, c) for n, c in found if _spans(n.body, code)]  # pyright: ignore[reportArgumentType]
-    return found[0] if len(found) == 1 else None
+    candidates = [(n, c) for n, c in _definitions(tree, None) if _is_of(n, code)]
+    if len(candidates) > 1:  # lambdas on one line
+        candidates = [(n, c) for n, c in candidates if _spans(n.body, code)]  # pyright: ignore[reportArgumentType]
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _show_typed(code: CodeType) -> None:
@@ -58,16 +58,16 @@ def _show_typed(code: CodeType) -> None:
 
 
 def _definitions(node: ast.AST, inside: ast.ClassDef | None) -> Iterator[Found]:
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.FunctionDef | ast.Lambda):
-            yield each, inside
-        yield from _definitions(each, each if isinstance(each, ast.ClassDef) else inside)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.Lambda):
+            yield child, inside
+        yield from _definitions(child, child if isinstance(child, ast.ClassDef) else inside)
 
 
 def _is_of(node: Definition, code: CodeType) -> bool:
     first = node.lineno
     if isinstance(node, ast.FunctionDef):
-        first = min([first, *(each.lineno for each in node.decorator_list)])
+        first = min([first, *(decorator.lineno for decorator in node.decorator_list)])
     name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
     return (
         first == code.co_firstlineno and name == code.co_name and parameters(node) == _given(code)
@@ -77,8 +77,8 @@ def _is_of(node: Definition, code: CodeType) -> bool:
 def parameters(node: Definition | ast.AsyncFunctionDef) -> list[str]:
     """The names of the parameters, in the order of a code object's variables."""
     a = node.args
-    rest = [each for each in (a.vararg, a.kwarg) if each is not None]
-    return [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, *rest)]
+    rest = [argument for argument in (a.vararg, a.kwarg) if argument is not None]
+    return [argument.arg for argument in (*a.posonlyargs, *a.args, *a.kwonlyargs, *rest)]
 
 
 def _given(code: CodeType) -> list[str]:
@@ -97,7 +97,7 @@ def _spans(body: ast.expr, code: CodeType) -> bool:
 
 @lru_cache(maxsize=64)
 def _assignments(tree: ast.Module) -> dict[Position, tuple[str, ...]]:
-    found: dict[Position, tuple[str, ...]] = {}
+    assigned: dict[Position, tuple[str, ...]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
@@ -107,15 +107,15 @@ def _assignments(tree: ast.Module) -> dict[Position, tuple[str, ...]]:
             continue
         names = names_in(target)
         if value is not None and names:
-            place = value if not isinstance(node, ast.AugAssign) else node
-            found[position_of(place)] = names
-    return found
+            key_node = value if not isinstance(node, ast.AugAssign) else node
+            assigned[position_of(key_node)] = names
+    return assigned
 
 
 def names_in(target: ast.expr) -> tuple[str, ...]:
     """`a` of the target `a`, `a, b` of `(a, b)`; none where it is not made of names alone."""
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    names = [each.id for each in parts if isinstance(each, ast.Name)]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
     return tuple(names) if len(names) == len(parts) else ()
 
 

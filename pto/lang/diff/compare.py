@@ -42,13 +42,13 @@ class Tolerance:
 
     def __str__(self) -> str:
         named = (("rtol", self.rtol), ("atol", self.atol), ("ulp", self.ulp))
-        shown = ", ".join(f"{name} {value:g}" for name, value in named if value)
-        return f"within {shown}" if shown else "exactly"
+        bounds = ", ".join(f"{name} {value:g}" for name, value in named if value)
+        return f"within {bounds}" if bounds else "exactly"
 
 
-def values_of(kind: DType, given: object) -> Values:
+def values_of(kind: DType, array_like: object) -> Values:
     """Exact values of results or expected results: items of `kind`, or plain numbers."""
-    array = numbers(given)
+    array = numbers(array_like)
     is_items = array.dtype == kind.numpy or (array.dtype == kind.storage and kind.is_float)
     return decode(kind, array) if is_items else numbers_of(array)
 
@@ -84,9 +84,9 @@ def rank(kind: DType, values: Values) -> Values:
         return np.asarray(values)
     if kind.bits <= _TABLE_BITS:
         return np.searchsorted(_all_values(kind), values)
-    whole = np.dtype(f"i{kind.itemsize}")
-    codes = np.asarray(values).astype(kind.numpy).view(whole).astype(np.int64)
-    lowest = np.iinfo(whole).min
+    integer = np.dtype(f"i{kind.itemsize}")
+    codes = np.asarray(values).astype(kind.numpy).view(integer).astype(np.int64)
+    lowest = np.iinfo(integer).min
     return np.where(codes < 0, lowest - codes, codes)
 
 
@@ -94,8 +94,8 @@ def rank(kind: DType, values: Values) -> Values:
 def _all_values(kind: DType) -> Values:
     codes = np.arange(1 << kind.bits).astype(kind.storage)
     items = codes if not kind.is_packed else codes | codes << np.uint8(4)
-    found = decode(kind, items)
-    return np.unique(found[~np.isnan(found)])
+    values = decode(kind, items)
+    return np.unique(values[~np.isnan(values)])
 
 
 def _steps(one: Values, other: Values) -> Values:
@@ -110,8 +110,8 @@ def _rounded(kind: DType, wanted: Values) -> Values:
     flat = np.asarray(wanted).reshape(-1)
     if kind.is_packed and flat.size % 2:
         flat = np.append(flat, flat[:1])
-    found = decode(kind, encode(kind, flat, saturate=False))
-    return found[: np.size(wanted)].reshape(np.shape(wanted))
+    rounded = decode(kind, encode(kind, flat, saturate=False))
+    return rounded[: np.size(wanted)].reshape(np.shape(wanted))
 
 
 def _is_nan(values: Values) -> npt.NDArray[np.bool_]:

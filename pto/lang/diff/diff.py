@@ -79,8 +79,8 @@ class ComparedCall:
 
     def sanitize(self) -> list[Diagnostic]:
         """The errors that the sanitizer finds."""
-        found = self.kernel.sanitize(*copied(self.values), blocks=self.blocks)
-        return [d for d in found if d.severity == "error"]
+        findings = self.kernel.sanitize(*copied(self.values), blocks=self.blocks)
+        return [d for d in findings if d.severity == "error"]
 
     def compare(
         self, report: Report, after: Sequence[object], wanted: Expected, within: Tolerance
@@ -97,10 +97,10 @@ class ComparedCall:
         if first is None:
             return Difference(report, within, tuple(parts))
         kind, array = results[first.argument]
-        place = _byte(kind, array, first.index)
-        held = array.reshape(-1).view(np.uint8)[place:][: kind.itemsize].tobytes()
-        who, doubt = self._blame(first.argument, place, kind.itemsize)
-        if who is not None and who.left != held:
+        offset = _byte(kind, array, first.index)
+        bytes_held = array.reshape(-1).view(np.uint8)[offset:][: kind.itemsize].tobytes()
+        who, doubt = self._blame(first.argument, offset, kind.itemsize)
+        if who is not None and who.left != bytes_held:
             doubt = "another run, on the reference engine, leaves another value here"
         return Difference(report, within, tuple(parts), first, who, doubt)
 
@@ -111,13 +111,13 @@ class ComparedCall:
         pairs = zip(params, borrowed, strict=True)
         return {p.name: (p.dtype or dtype(b.array.dtype), b.array) for p, b in pairs}
 
-    def _blame(self, name: str, place: int, width: int) -> tuple[Blame | None, str | None]:
+    def _blame(self, name: str, offset: int, width: int) -> tuple[Blame | None, str | None]:
         """The instruction that wrote an element of the array `name`, or why it is not known."""
-        made, _, given = self.kernel.specialise(self.values, self.blocks)
+        specialised, _, args = self.kernel.specialise(self.values, self.blocks)
         dynamic = [p.name for p in self.kernel.parameters if p.kind != "constant"]
-        run = TrialRun(given, {"profile": self.kernel.profile, "blocks": count_of(self.blocks)})
+        run = TrialRun(args, {"profile": self.kernel.profile, "blocks": count_of(self.blocks)})
         try:
-            return blame(made.module, run, dynamic.index(name), place, width), None
+            return blame(specialised.module, run, dynamic.index(name), offset, width), None
         except PtoError as error:
             return None, f"who wrote this cannot be told: watched, the run ends with {error}"
 
@@ -172,7 +172,7 @@ def diff(
     >>> print(pto.diff(softmax[4], lambda x, y: softmax_in_numpy(x), (x, y), ulp=4))
     """
     call = ComparedCall.of(kernel, args, named, blocks)
-    found = call.run(copied(call.values), Tolerance(rtol, atol, ulp), reference=reference)[1]
-    if found is None:
+    difference = call.run(copied(call.values), Tolerance(rtol, atol, ulp), reference=reference)[1]
+    if difference is None:
         raise RuntimeError("a reference was given, and nothing compared")
-    return found
+    return difference

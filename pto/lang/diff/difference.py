@@ -81,11 +81,11 @@ class Difference:
         """The first differing element as a finding, at the line that computed it."""
         if self.first is None:
             return None
-        own = next(p for p in self.parts if p.argument == self.first.argument)
+        part = next(p for p in self.parts if p.argument == self.first.argument)
         maker = self.blame and (self.blame.maker or self.blame.store)
         return Diagnostic(
             "PTO-U073",
-            f"{self.report.entry}: {self.first}; {own}",
+            f"{self.report.entry}: {self.first}; {part}",
             maker.op.loc if maker else None,
             notes=tuple(_notes(self)),
         )
@@ -112,28 +112,28 @@ class Difference:
         return html.findings([self.diagnostic], sources_of([self.diagnostic]))
 
 
-def _run(found: Difference) -> str:
-    report = found.report
+def _run(difference: Difference) -> str:
+    report = difference.report
     blocks = f"{report.blocks} block{'s' * (report.blocks != 1)}"
-    return f"{report.target}, engine {report.engine}, {blocks}; compared {found.within}"
+    return f"{report.target}, engine {report.engine}, {blocks}; compared {difference.within}"
 
 
-def _notes(found: Difference) -> list[Note]:
-    first, others = found.first, [p for p in found.parts if p.count]
+def _notes(difference: Difference) -> list[Note]:
+    first, others = difference.first, [p for p in difference.parts if p.count]
     return [
-        *([Note(found.doubt)] if found.doubt else []),
-        *_origin(found),
+        *([Note(difference.doubt)] if difference.doubt else []),
+        *_origin(difference),
         *(Note(str(part)) for part in others if first and part.argument != first.argument),
-        Note(f"run on {_run(found)}"),
+        Note(f"run on {_run(difference)}"),
     ]
 
 
-def _origin(found: Difference) -> list[Note]:
+def _origin(difference: Difference) -> list[Note]:
     """The instruction that made the element, and the one that stored it."""
-    who = found.blame
+    who = difference.blame
     if who is None:
         nobody = Note("no instruction wrote this element: it holds its initial value")
-        return [] if found.doubt else [nobody]
+        return [] if difference.doubt else [nobody]
     return blame_notes(who)
 
 

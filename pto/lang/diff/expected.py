@@ -15,8 +15,8 @@ Expected = dict[str, Any]  # by parameter
 
 def copied(values: Sequence[object]) -> list[object]:
     """Copies of arrays and tensors (one copy if given twice); other values unchanged."""
-    known: dict[int, object] = {}
-    return [known.setdefault(id(value), _copy(value)) for value in values]
+    copies: dict[int, object] = {}
+    return [copies.setdefault(id(value), _copy(value)) for value in values]
 
 
 def _copy(value: object) -> object:
@@ -36,17 +36,17 @@ def by_reference(
     arrays: list[str],
 ) -> Expected:
     """The results of a function for the same arguments: returned arrays, or changed arguments."""
-    given = copied(values)
-    found = reference(*given)
-    if found is not None:
-        return by_value(found, arrays)
-    return {name: value for name, value in zip(names, given, strict=True) if name in arrays}
+    args = copied(values)
+    result = reference(*args)
+    if result is not None:
+        return by_value(result, arrays)
+    return {name: value for name, value in zip(names, args, strict=True) if name in arrays}
 
 
-def by_value(found: object, arrays: list[str]) -> Expected:
+def by_value(result: object, arrays: list[str]) -> Expected:
     """Expected values by parameter: from a dict, or for the last array parameters in order."""
-    if isinstance(found, Mapping):
-        named: Expected = dict(found)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(result, Mapping):
+        named: Expected = dict(result)  # pyright: ignore[reportUnknownArgumentType]
         wrong = [name for name in named if name not in arrays]
         if wrong:
             raise mistake(
@@ -55,7 +55,7 @@ def by_value(found: object, arrays: list[str]) -> Expected:
                 f" {', '.join(arrays)}",
             )
         return named
-    values: list[object] = list(found) if isinstance(found, tuple | list) else [found]
+    values: list[object] = list(result) if isinstance(result, tuple | list) else [result]
     if not 1 <= len(values) <= len(arrays):
         raise mistake(
             "PTO-U075",

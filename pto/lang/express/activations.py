@@ -84,8 +84,8 @@ def erf(t: Tile) -> Tile:
     quotient: list[Tile] = []
     for first, second, *rest in _ERF:
         polynomial = square * first + second
-        for each in rest:
-            polynomial = polynomial * square + each
+        for coefficient in rest:
+            polynomial = polynomial * square + coefficient
         quotient.append(polynomial)
     return clamp(x * quotient[0] / quotient[1], -1.0, 1.0)
 

@@ -49,7 +49,7 @@ def unary(word: str, t: object) -> Tile:
 
 def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     """`a sign b`, of which one is a tile, in a tile of its own or in `into`."""
-    a, b = (_operand(sign, each) for each in (a, b))
+    a, b = (_operand(sign, operand) for operand in (a, b))
     if isinstance(a, Tile) and isinstance(b, Tile):
         require_one_type(sign, a, b)
         a, b = beside(a, b), beside(b, a)
@@ -71,7 +71,7 @@ def binary(sign: str, a: Any, b: Any, into: Tile | None = None) -> Tile:
     row = _find(sign, a, b, spread=spread)
     lacks = row is not None and not _takes(row, a.dtype)
     if spread and (row is None or lacks or (spread == "column" and wide is b)):
-        a, b = (each if each is wide else spread_like(each, wide) for each in (a, b))
+        a, b = (operand if operand is wide else spread_like(operand, wide) for operand in (a, b))
         spread = None
     row = _served(sign, a, b, spread=spread)
     dst = into or like(wide)
@@ -196,16 +196,16 @@ def _selected(condition: object, a: Extent, b: Extent) -> Extent:
 def _require_onesize_text(filled: Tile, other: Tile, axis: int) -> None:
     """Raise if a constant tile has another size than the requested size of `other`, which may be
     unknown if its lines were rounded up."""
-    own, size, valid = filled.asked[axis], other.asked[axis], current().region(other)[axis]
+    filled_size, size, valid = filled.asked[axis], other.asked[axis], current().region(other)[axis]
     is_exact = size != other.shape[axis] or (axis == 0) != is_column(other)
-    larger = (size > own and is_exact) or (is_number(valid) and valid > own)
-    if size < own or larger:
-        what = ("rows", "columns")[axis]
-        has = size if size < own or not is_number(valid) else valid
+    larger = (size > filled_size and is_exact) or (is_number(valid) and valid > filled_size)
+    if size < filled_size or larger:
+        unit = ("rows", "columns")[axis]
+        has = size if size < filled_size or not is_number(valid) else valid
         raise mistake(
             "PTO-U087",
-            f"a filled tile has {own} {what}, the other tile {has}",
-            help=f"fill as many {what}: pto.zeros_like(t), or pto.full with the sizes of t",
+            f"a filled tile has {filled_size} {unit}, the other tile {has}",
+            help=f"fill as many {unit}: pto.zeros_like(t), or pto.full with the sizes of t",
         )
 
 
@@ -213,19 +213,21 @@ def _require_onesize_text(filled: Tile, other: Tile, axis: int) -> None:
 def everywhere(dst: Tile, *sources: Tile) -> Generator[None]:
     """Compute the whole destination if all sources are constant tiles; the result is one too."""
     session = current()
-    if not all(each.is_filled and not each.fixed for each in sources):
+    if not all(source.is_filled and not source.fixed for source in sources):
         yield
         return
-    before = [(each, session.region(each)) for each in sources]
-    alike = [region for each, region in before if each.shape == dst.shape]
-    shown = alike[0] if alike else session.region(dst)
-    for each in sources:
-        set_region(each, min(each.rows, dst.rows) if is_column(each) else each.rows, each.cols)
+    before = [(source, session.region(source)) for source in sources]
+    alike = [region for source, region in before if source.shape == dst.shape]
+    wide_region = alike[0] if alike else session.region(dst)
+    for source in sources:
+        set_region(
+            source, min(source.rows, dst.rows) if is_column(source) else source.rows, source.cols
+        )
     set_region(dst, *dst.shape)
     yield
     dst.is_filled = True
-    for each, region in (*before, (dst, shown)):
-        set_region(each, *region)
+    for source, region in (*before, (dst, wide_region)):
+        set_region(source, *region)
 
 
 def _asked(t: Tile) -> str:
@@ -277,7 +279,7 @@ def _operand(sign: str, value: object) -> Any:
 
 def is_of_floats(*operands: object) -> bool:
     """True if every tile among the operands holds floats."""
-    return all(each.dtype.is_float for each in operands if isinstance(each, Tile))
+    return all(operand.dtype.is_float for operand in operands if isinstance(operand, Tile))
 
 
 def _kind(value: object) -> str:
@@ -309,7 +311,7 @@ def _require_number(sign: str, t: Tile, number: object) -> None:
 
 def _require_one_region(sign: str, a: Tile, b: Tile) -> None:
     session = current()
-    regions = [session.region(each) for each in (a, b)]
+    regions = [session.region(tile) for tile in (a, b)]
     for one, other in zip(*regions, strict=True):
         if is_number(one) and is_number(other) and one != other:
             left, right = map(region_text, regions)
@@ -333,10 +335,10 @@ def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
     if sign == "-":  # a - t is -t + a, bit by bit
         turned = unary("neg", b)
         return binary("+", turned, a, turned)
-    whole = like(b)
-    current().set_region(whole, *current().region(b))
-    isa.texpands(flat(whole), a)
-    return binary(sign, whole, b, into)
+    spread = like(b)
+    current().set_region(spread, *current().region(b))
+    isa.texpands(flat(spread), a)
+    return binary(sign, spread, b, into)
 
 
 # ---- rows
@@ -344,7 +346,9 @@ def _number_first(sign: str, a: Any, b: Tile, into: Tile | None) -> Tile:
 
 def _find(sign: str, *operands: Tile | None, spread: str | None = None) -> Instr | None:
     """The row of an operator on tiles; None as an operand is a number."""
-    for row in operations(sign, *(None if each is None else each.type for each in operands)):
+    for row in operations(
+        sign, *(None if operand is None else operand.type for operand in operands)
+    ):
         if getattr(row.body, "spread", None) == spread:
             return row
     return None
@@ -385,18 +389,22 @@ def _has(word: str, t: Tile) -> bool:
     return row is not None and _takes(row, t.dtype)
 
 
-def type_help(own: DType, types: Collection[str]) -> str | None:
+def type_help(current_type: DType, types: Collection[str]) -> str | None:
     """A help line with the nearest supported element type, if the profile converts both ways."""
     table = CONVERSIONS.get(current().profile)
 
     def converts(a: str, b: str) -> bool:
         return table is None or b in table.get(a, "").split()
 
-    found = [dtype(n) for n in types if converts(own.name, n) and converts(n, own.name)]
-    if not found:
+    kinds = [
+        dtype(n) for n in types if converts(current_type.name, n) and converts(n, current_type.name)
+    ]
+    if not kinds:
         return None
-    best = max(found, key=lambda kind: (kind.is_float == own.is_float, kind.itemsize, kind.name))
-    return f"compute in {best}: t.to(pto.{best}), and .to(pto.{own}) of the result"
+    best = max(
+        kinds, key=lambda kind: (kind.is_float == current_type.is_float, kind.itemsize, kind.name)
+    )
+    return f"compute in {best}: t.to(pto.{best}), and .to(pto.{current_type}) of the result"
 
 
 def _missing_help(sign: str) -> str:
@@ -409,10 +417,12 @@ def _missing_help(sign: str) -> str:
 
 def _fill(row: Instr, dst: Tile, *sources: object) -> None:
     """Emit the instruction, with columns seen as rows if it needs row-major tiles."""
-    tiles = [each for each in sources if isinstance(each, Tile)]
+    tiles = [source for source in sources if isinstance(source, Tile)]
     with everywhere(dst, *tiles):
         if is_column(dst):
             set_region(dst, *current().region(tiles[0]))
             dst = flat(dst)
-            sources = tuple(flat(each) if isinstance(each, Tile) else each for each in sources)
+            sources = tuple(
+                flat(source) if isinstance(source, Tile) else source for source in sources
+            )
         invoke(row, [dst, *sources], {})

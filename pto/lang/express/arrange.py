@@ -23,27 +23,27 @@ def concatenate(tiles: Sequence[Tile], axis: int = 0) -> Tile:
     parts = _parts(tiles)
     below = _is_below(axis)
     if all(map(is_column, parts)):
-        return transpose(concatenate([flat(each) for each in parts], int(below)))
-    parts = [turned(flat(each)) if is_column(each) else each for each in parts]
+        return transpose(concatenate([flat(part) for part in parts], int(below)))
+    parts = [turned(flat(part)) if is_column(part) else part for part in parts]
     across = int(below)  # the axis along which all have one size
-    for each in parts[1:]:
-        require_one_type("pto.concatenate", parts[0], each)
-        if each.asked[across] != parts[0].asked[across]:
+    for part in parts[1:]:
+        require_one_type("pto.concatenate", parts[0], part)
+        if part.asked[across] != parts[0].asked[across]:
             raise mistake(
                 "PTO-U083",
                 f"pto.concatenate along axis {axis}: tiles of {size_text(parts[0])} and"
-                f" {size_text(each)}",
+                f" {size_text(part)}",
                 help=f"all have one number of {('rows', 'columns')[across]}",
             )
     if not below and not _in_blocks(parts):
-        return turned(concatenate([turned(each) for each in parts], 0))
+        return turned(concatenate([turned(part) for part in parts], 0))
     return _side_by_side(parts, 0 if below else 1)
 
 
 def _parts(tiles: object) -> list[Tile]:
     """The tiles of a list or tuple, in the vector buffer."""
     if isinstance(tiles, list | tuple) and tiles:
-        return [as_tile("concatenate", each) for each in tiles]  # pyright: ignore[reportUnknownVariableType]
+        return [as_tile("concatenate", item) for item in tiles]  # pyright: ignore[reportUnknownVariableType]
     raise mistake(
         "PTO-T209",
         f"pto.concatenate takes a list of tiles, got {type(tiles).__name__}",
@@ -63,7 +63,7 @@ def _is_below(axis: object) -> bool:
 
 def _in_blocks(parts: Sequence[Tile]) -> bool:
     """True if every tile but the last ends at a whole 32-byte block."""
-    widths = [each.valid[1] for each in parts[:-1]]
+    widths = [part.valid[1] for part in parts[:-1]]
     size = parts[0].dtype.itemsize
     return all(isinstance(n, int) and n * size % BLOCK_BYTE_SIZE == 0 for n in widths)
 
@@ -71,19 +71,19 @@ def _in_blocks(parts: Sequence[Tile]) -> bool:
 def _side_by_side(parts: Sequence[Tile], axis: int) -> Tile:
     """Copy the tiles into windows of a new one, each where the valid part of the last one ends."""
     sizes = [
-        sum(each.asked[n] for each in parts) if n == axis else parts[0].asked[n] for n in (0, 1)
+        sum(part.asked[n] for part in parts) if n == axis else parts[0].asked[n] for n in (0, 1)
     ]
-    whole = tile(*room_for(sizes[0], sizes[1], parts[0].dtype, "vec"), parts[0].dtype)
-    whole.asked = sizes[0], sizes[1]
+    joined = tile(*room_for(sizes[0], sizes[1], parts[0].dtype, "vec"), parts[0].dtype)
+    joined.asked = sizes[0], sizes[1]
     region: list[Extent] = list(parts[0].valid)
     region[axis] = 0
-    for each in parts:
-        start, size = region[axis], each.asked[axis]
+    for part in parts:
+        start, size = region[axis], part.asked[axis]
         window = slice(start, arith("+", start, size))
-        assign(whole[window, :] if axis == 0 else whole[:, window], each)
-        region[axis] = arith("+", start, each.valid[axis])
-    set_region(whole, *region)
-    return whole
+        assign(joined[window, :] if axis == 0 else joined[:, window], part)
+        region[axis] = arith("+", start, part.valid[axis])
+    set_region(joined, *region)
+    return joined
 
 
 def reshape(t: Tile, rows: int, cols: int) -> Tile:
@@ -114,14 +114,14 @@ def reshape(t: Tile, rows: int, cols: int) -> Tile:
     if t.window_of is not None:  # its rows lie apart
         window, t = t, like(t)
         assign(t, window)
-    seen = current().adopt(isa.treshape(t, to=tile_type(rows, cols, t.dtype)), (rows, cols))
-    seen.asked = rows, cols
-    set_region(seen, *region)
+    reshaped = current().adopt(isa.treshape(t, to=tile_type(rows, cols, t.dtype)), (rows, cols))
+    reshaped.asked = rows, cols
+    set_region(reshaped, *region)
     if is_row(t):
-        return seen
+        return reshaped
     copy = tile(rows, cols, t.dtype)
     copy.is_filled = t.is_filled
-    isa.tmov(copy, seen)
+    isa.tmov(copy, reshaped)
     set_region(copy, *region)
     return copy
 

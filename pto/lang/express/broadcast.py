@@ -35,8 +35,8 @@ def trimmed(t: Tile, other: Tile) -> Tile:
     """A tile with longer lines than `other` as a window of that width, if both have as many valid
     columns: matmul results have lines of 16, loaded tiles of 32 elements. The same for rows, of
     which a transpose makes whole lines."""
-    own, valid = (current().region(each)[1] for each in (t, other))
-    alike = is_number(own) and is_number(valid) and own == valid
+    width, valid = (current().region(operand)[1] for operand in (t, other))
+    alike = is_number(width) and is_number(valid) and width == valid
     alike = alike or t.asked[1] == other.asked[1]
     rows = min(t.rows, other.rows) if t.asked[0] == other.asked[0] else t.rows
     cols = min(t.cols, other.cols) if alike else t.cols
@@ -47,7 +47,7 @@ def trimmed(t: Tile, other: Tile) -> Tile:
 
 def _may_agree(axis: int, wide: Tile, narrow: Tile) -> bool:
     """False if both valid extents along an axis are known and differ."""
-    a, b = (current().region(each)[axis] for each in (wide, narrow))
+    a, b = (current().region(operand)[axis] for operand in (wide, narrow))
     return not is_number(a) or not is_number(b) or a == b or wide.is_filled or narrow.is_filled
 
 

@@ -50,23 +50,23 @@ def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
     while cond.mode == "~":
         cond, a, b = cond.left, b, a
     a, b = plain(a), plain(b)
-    for each in (a, b):
-        if not isinstance(each, Tile | Scalar) and not is_number(each):
-            raise mistake("PTO-T209", f"pto.where selects from tiles or numbers, got {each!r}")
+    for operand in (a, b):
+        if not isinstance(operand, Tile | Scalar) and not is_number(operand):
+            raise mistake("PTO-T209", f"pto.where selects from tiles or numbers, got {operand!r}")
     cond, sources = _one_shape(*_crossed(*_in_vec(cond, [a, b])))
-    found = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
-    wide = max(found, key=_extent)
-    chosen = [each for each in sources if isinstance(each, Tile)]
+    tiles = [operand for operand in (*sources, *cond.tiles()) if isinstance(operand, Tile)]
+    wide = max(tiles, key=_extent)
+    chosen = [operand for operand in sources if isinstance(operand, Tile)]
     if len(chosen) == 2:
         require_one_type("pto.where(.., a, b)", *chosen)
     into = like(wide, _kind(chosen, sources, wide)) if dst is None else dst
     with ExitStack() as narrowed:
-        for each in dict.fromkeys(t for t in found if t is not wide):
-            if is_single(each) and not is_single(wide):
+        for operand in dict.fromkeys(t for t in tiles if t is not wide):
+            if is_single(operand) and not is_single(wide):
                 continue
-            narrowed.enter_context(adapted(wide, each, broadcast("where", wide, each)[1]))
+            narrowed.enter_context(adapted(wide, operand, broadcast("where", wide, operand)[1]))
         _select(cond, sources, into, wide)
-    regions = [(each, current().region(each)) for each in found]
+    regions = [(operand, current().region(operand)) for operand in tiles]
     into.is_filled |= all(t.is_filled and same_region(r, t.shape) for t, r in regions)
     return into
 
@@ -79,7 +79,7 @@ def _select(cond: Comparison, sources: Sequence[Extent], into: Tile, wide: Tile)
     if is_column(into):
         current().set_region(into, *current().region(wide))
     if isinstance(second, Tile) or (types is not None and into.dtype.name not in types):
-        left, right = (flat(_like(each, wide, into.dtype)) for each in sources)
+        left, right = (flat(_like(source, wide, into.dtype)) for source in sources)
         isa.tsel(flat(into), mask, left, right)
         return
     if not isinstance(first, Tile):  # `into` holds the other number until then
@@ -97,45 +97,51 @@ def _extent(t: Tile) -> tuple[bool, ...]:
 
 def _in_vec(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:
     """Every tile in the vector buffer; an accumulator is moved once."""
-    for each in dict.fromkeys(t for t in (*sources, *cond.tiles()) if isinstance(t, Tile)):
-        moved = vector(each)
-        if moved is not each:
-            cond = cond.replaced(each, moved)
-            sources = [moved if source is each else source for source in sources]
+    for operand in dict.fromkeys(t for t in (*sources, *cond.tiles()) if isinstance(t, Tile)):
+        moved = vector(operand)
+        if moved is not operand:
+            cond = cond.replaced(operand, moved)
+            sources = [moved if source is operand else source for source in sources]
     return cond, sources
 
 
 def _crossed(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:
     """If there are only rows and columns, broadcast one column to the width of a row, which gives
     the shape of the result."""
-    tiles = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
-    wider = [each for each in tiles if not is_single(each)]
-    tall = [each for each in wider if is_column(each)]
-    wide = [each for each in wider if is_row(each)]
+    tiles = [operand for operand in (*sources, *cond.tiles()) if isinstance(operand, Tile)]
+    wider = [operand for operand in tiles if not is_single(operand)]
+    tall = [operand for operand in wider if is_column(operand)]
+    wide = [operand for operand in wider if is_row(operand)]
     if not tall or not wide or len(tall) + len(wide) < len(wider):
         return cond, sources
-    made = crossed(tall[0], wide[0])
-    return cond.replaced(tall[0], made), [made if each is tall[0] else each for each in sources]
+    spread = crossed(tall[0], wide[0])
+    return cond.replaced(tall[0], spread), [
+        spread if operand is tall[0] else operand for operand in sources
+    ]
 
 
 def _one_shape(cond: Comparison, sources: list[Extent]) -> tuple[Comparison, list[Extent]]:
     """Tiles of as many valid elements that were rounded up differently, as windows of one shape."""
-    tiles = [each for each in (*sources, *cond.tiles()) if isinstance(each, Tile)]
-    whole = [each for each in tiles if not (is_column(each) or is_row(each) or is_single(each))]
-    for each in dict.fromkeys(whole):
-        least = each
-        for other in whole:
+    tiles = [operand for operand in (*sources, *cond.tiles()) if isinstance(operand, Tile)]
+    full_tiles = [
+        operand
+        for operand in tiles
+        if not (is_column(operand) or is_row(operand) or is_single(operand))
+    ]
+    for operand in dict.fromkeys(full_tiles):
+        least = operand
+        for other in full_tiles:
             least = trimmed(least, other)
-        if least is not each:
-            cond = cond.replaced(each, least)
-            sources = [least if source is each else source for source in sources]
+        if least is not operand:
+            cond = cond.replaced(operand, least)
+            sources = [least if source is operand else source for source in sources]
     return cond, sources
 
 
 def _kind(chosen: list[Tile], sources: list[Extent], wide: Tile) -> DType:
     """The element type of the result: that of a selected tile, else of the compared tile, f32 for
     float numbers."""
-    floats = any(isinstance(each, float) for each in sources) and not wide.dtype.is_float
+    floats = any(isinstance(source, float) for source in sources) and not wide.dtype.is_float
     return chosen[0].dtype if chosen else F32 if floats else wide.dtype
 
 
@@ -143,11 +149,11 @@ def full_like(t: Tile, number: Extent, dtype: object = None) -> Tile:
     """A tile like `t`, in shape, layout and valid region, that holds one number everywhere."""
     if not isinstance(t, Tile):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise mistake("PTO-T200", f"full_like and zeros_like make a tile like a tile, got {t!r}")
-    made = like(vector(t), dtype)
-    current().set_region(made, *current().region(t))
-    isa.texpands(flat(made), number)
-    made.is_filled = True
-    return made
+    filled = like(vector(t), dtype)
+    current().set_region(filled, *current().region(t))
+    isa.texpands(flat(filled), number)
+    filled.is_filled = True
+    return filled
 
 
 def zeros_like(t: Tile, dtype: object = None) -> Tile:
@@ -177,12 +183,12 @@ def _mask(cond: Comparison, wide: Tile) -> Tile:
         invoke(operations("~", mask.type)[0], [mask, _mask(cond.left, wide)], {})
         return mask
     if isinstance(cond.left, Comparison):  # two, joined
-        parts = [_mask(each, wide) for each in (cond.left, cond.right)]
+        parts = [_mask(part, wide) for part in (cond.left, cond.right)]
         invoke(operations(cond.mode, mask.type, mask.type)[0], [mask, *parts], {})
         return mask
     if isinstance(cond.right, Tile):
         require_one_type(_SIGNS[cond.mode], cond.left, cond.right)
-    left, right = (_like(each, wide, cond.left.dtype) for each in (cond.left, cond.right))
+    left, right = (_like(part, wide, cond.left.dtype) for part in (cond.left, cond.right))
     mode = cond.mode
     if cond.left.dtype.name in EQUALITY_ONLY.get(current().profile, ()) and mode in _ORDERED:
         word, mode = _ORDERED[mode]  # a < b where the greater of both is not a

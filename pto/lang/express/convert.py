@@ -91,51 +91,51 @@ def _mode(rounding: str | None) -> str | None:
     )
 
 
-def _through(own: DType, kind: DType) -> Sequence[DType]:
+def _through(source: DType, kind: DType) -> Sequence[DType]:
     """The types between two that the profile does not convert directly, if that rounds no more
     than a direct conversion: every step but the last is exact."""
     table = CONVERSIONS.get(current().profile)
-    if table is None or kind.name in table.get(own.name, "").split():
+    if table is None or kind.name in table.get(source.name, "").split():
         return ()
-    ways = [way for way in _ways(own, kind, table) if not _roundings(way[:-1])]
+    ways = [way for way in _ways(source, kind, table) if not _roundings(way[:-1])]
     return min(ways, key=_roundings)[1:-1] if ways else ()
 
 
-def _require_conversion(own: DType, kind: DType) -> None:
+def _require_conversion(source: DType, kind: DType) -> None:
     """Raise if the profile has no such conversion; the help names one in several steps."""
     table = CONVERSIONS.get(current().profile)
-    if table is None or kind.name in table.get(own.name, "").split():
+    if table is None or kind.name in table.get(source.name, "").split():
         return
-    reached = table.get(own.name, "").split()
+    reached = table.get(source.name, "").split()
     raise mistake(
         "PTO-U085",
-        f".to(pto.{kind}) of {own}: {current().profile} converts {own} to"
+        f".to(pto.{kind}) of {source}: {current().profile} converts {source} to"
         f" {', '.join(reached) or 'nothing'}",
-        help=_steps(own, kind, table),
+        help=_steps(source, kind, table),
     )
 
 
-def _steps(own: DType, kind: DType, table: Mapping[str, str]) -> str | None:
+def _steps(source: DType, kind: DType, table: Mapping[str, str]) -> str | None:
     """The steps of the conversion that rounds least, for a help text."""
-    ways = _ways(own, kind, table)
+    ways = _ways(source, kind, table)
     if not ways:
         return None
     best = min(ways, key=_roundings)
     times = ("exact", "rounds once", "rounds more than once")[min(_roundings(best), 2)]
-    return f"in steps: {''.join(f'.to(pto.{each})' for each in best[1:])} ({times})"
+    return f"in steps: {''.join(f'.to(pto.{step})' for step in best[1:])} ({times})"
 
 
-def _ways(own: DType, kind: DType, table: Mapping[str, str]) -> list[tuple[DType, ...]]:
+def _ways(source: DType, kind: DType, table: Mapping[str, str]) -> list[tuple[DType, ...]]:
     """The shortest sequences of conversions through types with the range of both ends."""
-    low, high = max(own.min, kind.min), min(own.max, kind.max)
-    ways, seen = [(own,)], {own.name}
+    low, high = max(source.min, kind.min), min(source.max, kind.max)
+    ways, visited = [(source,)], {source.name}
     while ways:
         longer = [(*way, dtype(n)) for way in ways for n in table.get(way[-1].name, "").split()]
         if complete := [way for way in longer if way[-1] is kind]:
             return complete
         fitting = [way for way in longer if way[-1].min <= low and high <= way[-1].max]
-        ways = [way for way in fitting if way[-1].name not in seen]
-        seen |= {way[-1].name for way in ways}
+        ways = [way for way in fitting if way[-1].name not in visited]
+        visited |= {way[-1].name for way in ways}
     return []
 
 
@@ -144,11 +144,11 @@ def _roundings(way: Sequence[DType]) -> int:
     return sum(not _holds(b, a) for a, b in pairwise(way))
 
 
-def _holds(kind: DType, own: DType) -> bool:
+def _holds(kind: DType, source: DType) -> bool:
     """True if a type has every value of another one."""
-    if own.is_integer and kind.is_integer:
-        return kind.min <= own.min and own.max <= kind.max
-    if own.form is not None and kind.form is not None:
-        return kind.max >= own.max and kind.form.mantissa >= own.form.mantissa
-    digits = own.bits - own.is_signed
-    return own.is_integer and kind.form is not None and kind.form.mantissa + 1 >= digits
+    if source.is_integer and kind.is_integer:
+        return kind.min <= source.min and source.max <= kind.max
+    if source.form is not None and kind.form is not None:
+        return kind.max >= source.max and kind.form.mantissa >= source.form.mantissa
+    digits = source.bits - source.is_signed
+    return source.is_integer and kind.form is not None and kind.form.mantissa + 1 >= digits

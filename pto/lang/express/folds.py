@@ -43,8 +43,8 @@ def fold(word: str, t: Tile, axis: int | None) -> Tile:
     return dst
 
 
-def require_dimensions(kept: bool) -> None:
-    if not kept:
+def require_dimensions(keepdims: bool) -> None:
+    if not keepdims:
         raise mistake(
             "PTO-U088",
             "a reduction of a tile has two dimensions: keepdims=False is not supported",
@@ -68,7 +68,7 @@ def mean(t: Tile, axis: int | None) -> Tile:
     total = fold("sum", t, axis)
     parts = {None: (rows, cols), 0: (rows,), -2: (rows,)}.get(axis, (cols,))
     count: Extent = 1
-    for each in parts:
-        count = count * each
+    for part in parts:
+        count = count * part
     number = count.to(F32) if isinstance(count, Scalar) else float(count)
     return binary("/", total, number)

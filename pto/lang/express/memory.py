@@ -40,16 +40,16 @@ def load(
     rows, cols = _sizes(window, rows, cols)
     kind = window.array.dtype
     if cols == 1 and rows > 1 and role is None:  # a number for each row
-        made = column(rows, kind)
+        loaded = column(rows, kind)
     else:
-        place = role or "vec"
-        layout = layout_in_l1(window) if place == "mat" else None
-        made = tile(*room_for(rows, cols, kind, place), kind, layout, place, pad=pad)
-        made.asked = rows, cols
+        space = role or "vec"
+        layout = layout_in_l1(window) if space == "mat" else None
+        loaded = tile(*room_for(rows, cols, kind, space), kind, layout, space, pad=pad)
+        loaded.asked = rows, cols
     limited = window.within(rows, cols)
-    isa.tload(made, limited)
-    made.origin = limited if role is None and pad is None else None
-    return made
+    isa.tload(loaded, limited)
+    loaded.origin = limited if role is None and pad is None else None
+    return loaded
 
 
 def room_for(rows: int, cols: int, kind: DType, role: str) -> tuple[int, int]:
@@ -81,21 +81,21 @@ def _sizes(window: View, rows: int | None, cols: int | None) -> tuple[int, int]:
     row, col = window.axes()
     if row is None and cols is None:  # one dimension: the only size is that of columns
         rows, cols = 1, rows
-    found = (
+    sizes = (
         rows if rows is not None else 1 if row is None else window.rows_known(),
         cols if cols is not None else window.spans[col].extent,
     )
-    for what, size in zip(("rows", "columns"), found, strict=True):
+    for unit, size in zip(("rows", "columns"), sizes, strict=True):
         if not isinstance(size, int):
             raise mistake(
                 "PTO-U203",
-                f"pto.load: the number of {what} of the tile must be known during tracing",
+                f"pto.load: the number of {unit} of the tile must be known during tracing",
                 help="give the largest sizes: pto.load(x[i:, :], 16, 128); a tile at the end of the"
                 " array is smaller",
             )
         if size < 1:
-            raise mistake("PTO-S200", f"pto.load: a tile of {size} {what}")
-    return found[0] or 1, found[1]
+            raise mistake("PTO-S200", f"pto.load: a tile of {size} {unit}")
+    return sizes[0] or 1, sizes[1]
 
 
 def store(target: Source, t: object, *, atomic: str | None = None) -> None:
@@ -118,8 +118,8 @@ def store(target: Source, t: object, *, atomic: str | None = None) -> None:
         t = flat(t)
     _require_type(window, t)
     session = current()
-    before, kept = session.region(t), _clipped(session, t, window)
-    session.set_region(t, *kept)
+    before, clipped = session.region(t), _clipped(session, t, window)
+    session.set_region(t, *clipped)
     isa.tstore(window, t, atomicType=atomic and f"atomic_{atomic}")
     session.set_region(t, *before)
 
@@ -140,26 +140,26 @@ def _clipped(session: Session, t: Tile, window: View) -> Extents:
     region = session.region(t)
     if t.fixed:
         return region
-    kept = list(region)
-    for n, (axis, what) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
+    clipped = list(region)
+    for n, (axis, unit) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
         span, size = None if axis is None else window.spans[axis], region[n]
         if span is None or not is_number(size) or window.inner_rows != 1:
             continue
         is_cut = t.is_filled and not is_number(span.extent)  # as long as the window
         if not (span.is_open or is_cut):
             continue
-        kept[n] = span.size_for(size)
-        if span.is_whole and is_number(kept[n]) and kept[n] < size and not t.is_filled:
-            session.notice(_cut(window, what, size, kept[n]))
-    return kept[0], kept[1]
+        clipped[n] = span.size_for(size)
+        if span.is_whole and is_number(clipped[n]) and clipped[n] < size and not t.is_filled:
+            session.notice(_cut(window, unit, size, clipped[n]))
+    return clipped[0], clipped[1]
 
 
-def _cut(window: View, what: str, size: int, extent: int) -> Diagnostic:
+def _cut(window: View, unit: str, size: int, extent: int) -> Diagnostic:
     """The warning for a store to a dimension that is not sliced and smaller than the tile."""
     name = window.array.pointer.name
     return Diagnostic(
         "PTO-U313",
-        f"the tile has {size} {what}, and {name} has {extent}: {size - extent} {what} of the result"
+        f"the tile has {size} {unit}, and {name} has {extent}: {size - extent} {unit} of the result"
         " are not stored",
         here(),
         "warning",
@@ -177,20 +177,20 @@ def zeros(rows: Shape, cols: object = None, dtype: object = None, *, role: str =
     if role != "acc":
         return full(height, width, 0, kind)
     factor = I8 if element(kind) is I32 else element(kind)  # boxes of bytes have sides of 32
-    made = tile(*room_for(height, width, factor, role), kind, role=role)
-    made.is_empty, made.asked = True, (height, width)
-    return made
+    filled = tile(*room_for(height, width, factor, role), kind, role=role)
+    filled.is_empty, filled.asked = True, (height, width)
+    return filled
 
 
-def _shaped(name: str, count: int, *given: object) -> tuple[Any, ...]:
+def _shaped(name: str, count: int, *arguments: object) -> tuple[Any, ...]:
     """Rows, columns and what follows them, of a call that may begin with a tuple."""
-    first = given[0]
+    first = arguments[0]
     if isinstance(first, list | tuple):
         sizes = list(first) if len(first) > 1 else [1, *first]  # one size is that of a row
-        given = *sizes, *(value for value in given[1:] if value is not None)
-    is_shape = len(given) == count and all(isinstance(n, int) for n in given[:2])
-    if is_shape and given[-1] is not None:
-        return given
+        arguments = *sizes, *(value for value in arguments[1:] if value is not None)
+    is_shape = len(arguments) == count and all(isinstance(n, int) for n in arguments[:2])
+    if is_shape and arguments[-1] is not None:
+        return arguments
     raise mistake(
         "PTO-U203",
         f"pto.{name} takes rows, columns and an element type; sizes are Python numbers",
@@ -206,18 +206,18 @@ def full(rows: Shape, cols: object = None, number: Extent = None, dtype: object 
     """
     height, width, value, kind = _shaped("full", 4, rows, cols, number, dtype)
     if width == 1 and height > 1:
-        made = column(height, element(kind))
+        filled = column(height, element(kind))
     else:
-        made = tile(height, whole_lines(width), kind)
-    isa.texpands(flat(made), value)
-    return _filled(made, height, width)
+        filled = tile(height, whole_lines(width), kind)
+    isa.texpands(flat(filled), value)
+    return _filled(filled, height, width)
 
 
-def _filled(made: Tile, rows: int, cols: int) -> Tile:
+def _filled(tile_: Tile, rows: int, cols: int) -> Tile:
     """Mark a tile as constant in all elements, also where its lines were rounded up."""
-    made.is_filled, made.asked = True, (rows, cols)
-    set_region(made, rows, cols)
-    return made
+    tile_.is_filled, tile_.asked = True, (rows, cols)
+    set_region(tile_, rows, cols)
+    return tile_
 
 
 def arange(start: Extent, stop: Extent = None, dtype: object = I32) -> Tile:
@@ -225,14 +225,14 @@ def arange(start: Extent, stop: Extent = None, dtype: object = I32) -> Tile:
     floats a tcvt. `.T` is the same as a column."""
     start, stop = (0, start) if stop is None else (start, stop)
     count, kind = known_size("cols", arith("-", stop, start)), element(dtype)
-    made = tile(1, whole_lines(count), I32 if kind.is_float else kind)
-    isa.tci(made, start.to(made.dtype) if isinstance(start, Scalar) else start)
-    made = _filled(made, 1, count)
-    return made if made.dtype is kind else made.to(kind)
+    ramp = tile(1, whole_lines(count), I32 if kind.is_float else kind)
+    isa.tci(ramp, start.to(ramp.dtype) if isinstance(start, Scalar) else start)
+    ramp = _filled(ramp, 1, count)
+    return ramp if ramp.dtype is kind else ramp.to(kind)
 
 
 def tri(rows: int, cols: int, diagonal: Extent = 0, *, dtype: object = F32) -> Tile:
     """Ones on and below a diagonal, zeros above it: one ttri. Row i has i + diagonal + 1 ones."""
-    made = tile(rows, whole_lines(cols), dtype)
-    isa.ttri(made, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
-    return _filled(made, rows, cols)
+    triangle = tile(rows, whole_lines(cols), dtype)
+    isa.ttri(triangle, diagonal.to(I32) if isinstance(diagonal, Scalar) else diagonal)
+    return _filled(triangle, rows, cols)

@@ -83,11 +83,11 @@ def _by_rows(word: str, t: Tile, axis: int, run: Callable[[Tile, Tile, Extent], 
     if is_column(t):
         return transpose(_by_rows(word, flat(t), 1, run)) if first else t
     source = t if first else turned(t)
-    made = like(source)
+    ordered = like(source)
     rows, cols = source.valid
-    set_region(made, rows, cols)
-    run(made, source, rows)
-    return made if first else turned(made)
+    set_region(ordered, rows, cols)
+    run(ordered, source, rows)
+    return ordered if first else turned(ordered)
 
 
 def _by_columns(
@@ -108,17 +108,17 @@ def _row(t: Tile, r: Extent) -> Tile:
 # ---- row by row
 
 
-def _running(made: Tile, source: Tile, rows: object) -> None:
+def _running(result: Tile, source: Tile, rows: object) -> None:
     def add(r: object) -> None:
-        isa.tadd(_row(made, r), _row(made, arith("-", r, 1)), _row(source, r))
+        isa.tadd(_row(result, r), _row(result, arith("-", r, 1)), _row(source, r))
 
-    isa.tmov(_row(made, 0), _row(source, 0))
+    isa.tmov(_row(result, 0), _row(source, 0))
     repeat(1, rows, add)
 
 
-def _reversed(made: Tile, source: Tile, rows: object) -> None:
+def _reversed(result: Tile, source: Tile, rows: object) -> None:
     last = arith("-", rows, 1)
-    repeat(0, rows, lambda r: isa.tmov(_row(made, r), _row(source, arith("-", last, r))))
+    repeat(0, rows, lambda r: isa.tmov(_row(result, r), _row(source, arith("-", last, r))))
 
 
 # ---- sorts
@@ -141,7 +141,7 @@ def _sorted(
     while width < source.cols:
         width *= _WAYS
     source = _padded(source, width)
-    made = [tile(source.rows, whole_lines(count), each) for each in kinds]
+    results = [tile(source.rows, whole_lines(count), result) for result in kinds]
     columns = arange(width)
     buffers = tile(1, 2 * width, F32), tile(1, 2 * width, F32)
 
@@ -152,15 +152,17 @@ def _sorted(
         while run < 2 * width:
             isa.tmrgsort(merged, records, blockLen=run)
             records, merged, run = merged, records, run * _WAYS
-        for each in made:
-            part = records[:, 0 : 2 * each.cols]
-            isa.tgather(_row(each, r), part, maskPattern=_PARTS[each.dtype], axis="row")
+        for result in results:
+            part = records[:, 0 : 2 * result.cols]
+            isa.tgather(_row(result, r), part, maskPattern=_PARTS[result.dtype], axis="row")
 
     repeat(0, rows, order)
-    for each in made:
-        each.asked = t.asked[0], count
-        set_region(each, rows, arith("min", count, cols))
-    return [each if each.dtype is I32 else _given_back(each, t, descending) for each in made]
+    for result in results:
+        result.asked = t.asked[0], count
+        set_region(result, rows, arith("min", count, cols))
+    return [
+        result if result.dtype is I32 else _given_back(result, t, descending) for result in results
+    ]
 
 
 def _given_back(values: Tile, t: Tile, descending: bool) -> Tile:
@@ -197,7 +199,7 @@ def _padded(t: Tile, width: int) -> Tile:
     cols = t.valid[1]
     if isinstance(cols, int) and cols == t.cols == width:
         return t
-    made = tile(t.rows, width, F32, pad=float("nan"))
-    fill = isa.tfillpad if made.shape == t.shape else isa.tfillpad_expand
-    fill(made, t)
-    return made
+    padded = tile(t.rows, width, F32, pad=float("nan"))
+    fill = isa.tfillpad if padded.shape == t.shape else isa.tfillpad_expand
+    fill(padded, t)
+    return padded

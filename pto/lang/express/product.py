@@ -35,16 +35,16 @@ def dot(a: Tile, b: Tile, *, acc: Tile | None = None) -> Tile:
     if acc is not None:
         _require_accumulator(acc, left, right)
         return _multiplied(acc, left, right)
-    made = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
-    made.asked = a.asked[0], b.asked[1]
+    product = tile(left.rows, right.cols, F32 if left.dtype.is_float else I32, role="acc")
+    product.asked = a.asked[0], b.asked[1]
     for number, pair in enumerate(_pairs(left, right)):
         if number:
-            isa.tmatmul_acc(made, made, *pair)
+            isa.tmatmul_acc(product, product, *pair)
         else:
-            isa.tmatmul(made, *pair)
-        made.products = number + 1
-    made.factors = left, right
-    return made
+            isa.tmatmul(product, *pair)
+        product.products = number + 1
+    product.factors = left, right
+    return product
 
 
 def _operands(a: Tile, b: Tile) -> tuple[Tile, Tile]:
@@ -128,11 +128,11 @@ def added(acc: Tile, product: object) -> bool:
     if session.eager:  # the product is computed twice, the sum once
         _multiplied(acc, left, right)
         return True
-    made, uses = product.value.maker, list(product.value.uses)
+    maker, uses = product.value.maker, list(product.value.uses)
     work = list(dict.fromkeys(op for op in uses if op.row is not SET_VALIDSHAPE))
-    if made is None or len(work) != product.products or not set(_since(work[-1])) <= set(uses):
+    if maker is None or len(work) != product.products or not set(_since(work[-1])) <= set(uses):
         return False
-    traced = [made, *uses] if left.role != "mat" else _since(made)
+    traced = [maker, *uses] if left.role != "mat" else _since(maker)
     for op in reversed(list(dict.fromkeys(traced))):
         for value in op.results:
             session.forget(value)
@@ -159,9 +159,9 @@ def _factor(t: object, side: str) -> Tile:
     if t.role == side:
         return t
     source = _in_l1(t)
-    made = tile(source.rows, source.cols, t.dtype, role=side)
-    isa.tmov(made, source)
-    return made
+    operand = tile(source.rows, source.cols, t.dtype, role=side)
+    isa.tmov(operand, source)
+    return operand
 
 
 def _in_l1(t: Tile) -> Tile:
@@ -173,20 +173,20 @@ def _in_l1(t: Tile) -> Tile:
     shape = room_for(rows, cols, t.dtype, "mat")
     if t.origin is not None:
         type = tile_type(*shape, t.dtype, layout_in_l1(t.origin), "mat")
-        found = session.in_l1(t, type)
-        if found is not None:
-            return found
-    made = tile(*shape, t.dtype, role="mat")
+        loaded = session.in_l1(t, type)
+        if loaded is not None:
+            return loaded
+    moved = tile(*shape, t.dtype, role="mat")
     by_rows = session.profile == "a2a3"  # its queues go through global memory, row by row
-    isa.tmov(made, t if by_rows or t.role != "vec" else _boxed(t))
-    return made
+    isa.tmov(moved, t if by_rows or t.role != "vec" else _boxed(t))
+    return moved
 
 
 def _boxed(t: Tile) -> Tile:
     """The tile in the layout of the matrix unit, converted by the vector unit."""
-    made = tile(*t.shape, t.dtype, "NZ")
-    isa.tmov(made, t)
-    return made
+    boxed = tile(*t.shape, t.dtype, "NZ")
+    isa.tmov(boxed, t)
+    return boxed
 
 
 def _require_factors(a: Tile, b: Tile) -> None:
@@ -203,8 +203,8 @@ def _require_factors(a: Tile, b: Tile) -> None:
     if getattr(inner, "value", inner) is not getattr(other, "value", other):
         from pto.lang.debug import assert_  # debugging is built on expressions
 
-        told = "pto.dot: the columns of the left tile are not the rows of the right one"
-        assert_(inner == other, told, "columns =", inner, "rows =", other)
+        complaint = "pto.dot: the columns of the left tile are not the rows of the right one"
+        assert_(inner == other, complaint, "columns =", inner, "rows =", other)
     if a.dtype.itemsize != b.dtype.itemsize:
         raise mistake(
             "PTO-U082",
@@ -247,13 +247,13 @@ def turned(t: Tile) -> Tile:
     """The transposed tile in row-major order, also for one row or column (ttrans)."""
     rows, cols = t.asked
     if t.window_of is not None and not _in_blocks(t):
-        whole, (row, col) = t.window_of
-        lines = whole if t.rows == whole.rows else whole[row : row + t.rows, :]
+        parent, (row, col) = t.window_of
+        lines = parent if t.rows == parent.rows else parent[row : row + t.rows, :]
         return turned(lines)[col : arith("+", col, t.cols), :]
-    made = tile(*room_for(cols, rows, t.dtype, "vec"), t.dtype)
-    isa.ttrans(made, t)
-    made.asked = cols, rows
-    return made
+    transposed = tile(*room_for(cols, rows, t.dtype, "vec"), t.dtype)
+    isa.ttrans(transposed, t)
+    transposed.asked = cols, rows
+    return transposed
 
 
 def _in_blocks(window: Tile) -> bool:

@@ -39,16 +39,16 @@ def whole_lines(count: int) -> int:
 def like(t: Tile, dtype: object = None) -> Tile:
     """A new tile for a result of this shape, in the vector buffer."""
     kind = t.dtype if dtype is None else element(dtype)
-    made = column(t.rows, kind) if is_column(t) else tile(t.rows, t.cols, kind)
-    made.is_temporary, made.asked = True, t.asked
-    return made
+    similar = column(t.rows, kind) if is_column(t) else tile(t.rows, t.cols, kind)
+    similar.is_temporary, similar.asked = True, t.asked
+    return similar
 
 
 def column(rows: int, kind: DType) -> Tile:
     """A tile for one number a row."""
-    made = tile(whole_lines(rows), 1, kind, "DN")
-    made.asked = rows, 1
-    return made
+    tall = tile(whole_lines(rows), 1, kind, "DN")
+    tall.asked = rows, 1
+    return tall
 
 
 def flat(t: Tile) -> Tile:
@@ -58,26 +58,26 @@ def flat(t: Tile) -> Tile:
     session = current()
     rows, _ = session.region(t)
     to = tile_type(1, t.rows, t.dtype)
-    seen = t.alias
-    if seen is None or not session.sees(seen):
-        seen = t.alias = session.adopt(isa.treshape(t, to=to), (1, t.rows))
-        seen.alias, seen.asked = t, (t.asked[1], t.asked[0])
-    session.set_region(seen, 1, rows)
-    return seen
+    row = t.alias
+    if row is None or not session.sees(row):
+        row = t.alias = session.adopt(isa.treshape(t, to=to), (1, t.rows))
+        row.alias, row.asked = t, (t.asked[1], t.asked[0])
+    session.set_region(row, 1, rows)
+    return row
 
 
 def upright(t: Tile) -> Tile:
     """A row as a column over the same bytes."""
     session = current()
     _, cols = session.region(t)
-    seen = t.alias
-    if seen is None or not session.sees(seen):
+    column_view = t.alias
+    if column_view is None or not session.sees(column_view):
         to = tile_type(t.cols, 1, t.dtype, "DN")
-        seen = t.alias = session.adopt(isa.treshape(t, to=to), (t.cols, 1))
-        seen.alias, seen.asked = t, (t.asked[1], t.asked[0])
-        seen.is_filled = t.is_filled
-    session.set_region(seen, cols, 1)
-    return seen
+        column_view = t.alias = session.adopt(isa.treshape(t, to=to), (t.cols, 1))
+        column_view.alias, column_view.asked = t, (t.asked[1], t.asked[0])
+        column_view.is_filled = t.is_filled
+    session.set_region(column_view, cols, 1)
+    return column_view
 
 
 def _column_window(t: Tile) -> Tile:
@@ -86,8 +86,8 @@ def _column_window(t: Tile) -> Tile:
         return t
     from pto.lang.express.product import transpose  # built on shapes
 
-    whole, (row, col) = t.window_of
-    turned = transpose(whole if t.rows == whole.rows else whole[row : row + t.rows, :])
+    parent, (row, col) = t.window_of
+    turned = transpose(parent if t.rows == parent.rows else parent[row : row + t.rows, :])
     line = tile(1, turned.cols, t.dtype)
     isa.tmov(line, turned[col, :])
     line.asked = 1, t.asked[0]
@@ -110,8 +110,8 @@ def _may_overlap(a: Tile, b: Tile) -> bool:
     if one is not other:
         return False
     for low, high, n, m in zip(first, second, a.shape, b.shape, strict=True):
-        known = isinstance(low, int) and isinstance(high, int)
-        if known and (low + n <= high or high + m <= low):
+        is_constant = isinstance(low, int) and isinstance(high, int)
+        if is_constant and (low + n <= high or high + m <= low):
             return False
     return True
 

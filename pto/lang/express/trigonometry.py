@@ -43,9 +43,9 @@ def _reduced(x: Tile, half_turns: Tile) -> Tile:
     return x
 
 
-def _alternating(whole: Tile) -> Tile:
+def _alternating(integers: Tile) -> Tile:
     """1 for even numbers, -1 for odd ones."""
-    return 1.0 - 2.0 * (whole - 2.0 * floor(whole * 0.5))
+    return 1.0 - 2.0 * (integers - 2.0 * floor(integers * 0.5))
 
 
 def _sine(x: Tile) -> Tile:

@@ -58,18 +58,20 @@ def branch(
     assert isinstance(trace, Trace)
     op = trace.append(IF, {"condition": test.used()})
     before = slots.read()
-    held = contents((*blocks, *slots.blocks), trace)
-    made: list[Block] = []
+    state = contents((*blocks, *slots.blocks), trace)
+    branch_blocks: list[Block] = []
     ends: list[Values] = []
     for run in blocks:
-        made.append(trace.open(op))
+        branch_blocks.append(trace.open(op))
         with unbroken(trace):
             result = run()
         ends.append({**slots.read(), Expression.RESULT: result})
         slots.write(before)
         trace.close()
-        require_contents(trace, held)
-    joined = _Join(trace, op, made).values(before, ends, {*live, Expression.RESULT} | slots.always)
+        require_contents(trace, state)
+    joined = _Join(trace, op, branch_blocks).values(
+        before, ends, {*live, Expression.RESULT} | slots.always
+    )
     slots.write(joined)
     return joined.get(Expression.RESULT)
 
@@ -82,8 +84,10 @@ def unbroken(trace: Trace) -> Generator[None]:
     except SystemExit as left:
         message = "the process would end in a branch or loop of the program, which is traced even"
         help = "the program does not end the process: write `assert condition, message`"
-        found = Diagnostic("PTO-U206", f"{message} if it will not run", raised_at(left), help=help)
-        raise KernelError(found) from left
+        diagnostic = Diagnostic(
+            "PTO-U206", f"{message} if it will not run", raised_at(left), help=help
+        )
+        raise KernelError(diagnostic) from left
     except Exception:
         trace.broken(
             mistake(
@@ -108,27 +112,27 @@ class _Join:
         self._chosen = (assigned_names() or ("chosen",))[0]  # the value of an expression
 
     def values(self, before: Values, ends: Sequence[Values], live: set[Key]) -> Values:
-        found: dict[Key, Callable[[], object]] = {}
+        makers: dict[Key, Callable[[], object]] = {}
         for key in ends[0]:
             a, b = (_end(key, end) for end in ends)
             if key not in live and not is_same(a, b):
-                found[key] = lambda: MISSING
+                makers[key] = lambda: MISSING
                 continue
             name = name_of(key) or getattr(key, "name", self._chosen)
             try:
-                found[key] = self._value(name, a, b, before.get(key))
+                makers[key] = self._value(name, a, b, before.get(key))
             except Unjoinable as why:
-                found[key] = self._unbound(key, name, str(why))
+                makers[key] = self._unbound(key, name, str(why))
         results = self._finish()
         self._results = iter(results)
-        return {key: make() for key, make in found.items()}
+        return {key: make() for key, make in makers.items()}
 
     def _unbound(self, key: Key, name: str, why: str) -> Callable[[], object]:
         line = getattr(self._op.loc, "line", "?")
-        told = f"after the branch on line {line} {why}"
+        reason = f"after the branch on line {line} {why}"
         if name_of(key) is None:
-            raise mistake("PTO-U217", f"`{name}` has no one value: {told}", help=_HELP)
-        self._trace.unbound[name] = told
+            raise mistake("PTO-U217", f"`{name}` has no one value: {reason}", help=_HELP)
+        self._trace.unbound[name] = reason
         return lambda: MISSING
 
     def _value(
@@ -136,20 +140,20 @@ class _Join:
     ) -> Callable[[], object]:
         if is_same(a, b):
             return lambda: a
-        read = [each for each in (a, b) if each is not UNSET]  # a result that is not set yet
+        read = [end for end in (a, b) if end is not UNSET]  # a result that is not set yet
         if a is MISSING or b is MISSING:
             if len(read) == 1:
                 return lambda: MISSING
             raise Unjoinable("it is bound only where one of the branches is taken")
         inner = _pairs(a, b)
         if inner is not None:
-            made = [self._value(name, x, y) for x, y in inner]
-            return lambda: with_parts(read[0], [make() for make in made])
-        if all(isinstance(each, Tile) for each in read):
+            makers = [self._value(name, x, y) for x, y in inner]
+            return lambda: with_parts(read[0], [make() for make in makers])
+        if all(isinstance(end, Tile) for end in read):
             return self._tile(name, (a, b), before)
         if all(map(is_plain, read)):
             zero = False if kind_of(read[0]) == BOOLEAN else 0
-            return self._number(name, *(zero if each is UNSET else each for each in (a, b)))
+            return self._number(name, *(zero if end is UNSET else end for end in (a, b)))
         if len(read) == 1:
             if is_register(read[0]):
                 raise Unjoinable("one branch returns a register, and what follows returns another")
@@ -161,23 +165,23 @@ class _Join:
     def _tile(self, name: str, ends: Sequence[Any], before: object) -> Callable[[], object]:
         """One buffer for both tiles; no copy where the block leaves the result of a function
         unset."""
-        tiles: list[Tile] = [each for each in ends if each is not UNSET]
+        tiles: list[Tile] = [end for end in ends if end is not UNSET]
         require_one_tile_type(tiles[0], tiles[-1])
         with ahead_of(self._trace, self._op):
-            made = buffer(self._trace, tiles[0], name)
+            joined = buffer(self._trace, tiles[0], name)
             region, other = tiles[0].known_region, tiles[-1].known_region
             is_known = same_region(region, other) and all(isinstance(n, int) for n in region)
-            if is_known and len(tiles) == 2 and not made.fixed:
-                self._trace.set_region(made, *region)
+            if is_known and len(tiles) == 2 and not joined.fixed:
+                self._trace.set_region(joined, *region)
         for block, source in zip(self._blocks, ends, strict=True):
             if source is not UNSET:
                 with self._trace.inside(block):
-                    copy(self._trace, made, source)
-        made.is_filled = all(tile.is_filled for tile in tiles)
+                    copy(self._trace, joined, source)
+        joined.is_filled = all(tile.is_filled for tile in tiles)
         self._has_copies = True
         if isinstance(before, Tile):
-            self._trace.hints.append((made.value, before.value))
-        return lambda: made
+            self._trace.hints.append((joined.value, before.value))
+        return lambda: joined
 
     def _number(self, name: str, a: object, b: object) -> Callable[[], object]:
         kind = common_kind(a, b)
@@ -199,8 +203,8 @@ class _Join:
         """Yield the values that differ; remove an empty branch, replace a short one by selects."""
         op, blocks = self._op, self._blocks
         types = [v.type for v in self._pairs[0]]
-        work = [each for block in blocks for each in block.ops]
-        simple = all(computes_number(each) for each in work) and len(work) <= _FEW
+        work = [inner for block in blocks for inner in block.ops]
+        simple = all(computes_number(inner) for inner in work) and len(work) <= _FEW
         if simple and all(hasattr(t, "dtype") for t in types) and not self._has_copies:
             return self._selected()
         for block, values in zip(blocks, self._pairs, strict=True):
@@ -214,8 +218,8 @@ class _Join:
     def _selected(self) -> list[Value]:
         """Compute both blocks without a branch, and select between their values."""
         op = self._op
-        for each in [each for block in self._blocks for each in block.ops]:
-            each.move_before(op)
+        for inner in [inner for block in self._blocks for inner in block.ops]:
+            inner.move_before(op)
         op.erase()
         chosen: list[Value] = []
         for name, a, b in zip(self._names, *self._pairs, strict=True):
@@ -235,9 +239,9 @@ class _Join:
         if values[0] is values[1] and len(values) == 2:
             return values[0]
         row = operations(sign, *(v.type for v in values))[0]
-        given = dict(zip(row.operand_names, values, strict=True))
+        operands = dict(zip(row.operand_names, values, strict=True))
         kind = values[-1].type
-        return self._trace.emit(row, given, results=[kind], names=[name])[0]
+        return self._trace.emit(row, operands, results=[kind], names=[name])[0]
 
 
 def _pairs(a: object, b: object) -> list[tuple[object, object]] | None:

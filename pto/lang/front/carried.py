@@ -49,9 +49,10 @@ class TraceAgain(BaseException):
     """Raised to trace the body again: a tile needs a buffer, or fewer assumptions about it. Not an
     Exception, so that user code does not catch it."""
 
-    def __init__(self, place: Place, what: str) -> None:
+    def __init__(self, slot: Place, kind: str) -> None:
         super().__init__()
-        self.place, self.what = place, what
+        self.place = slot
+        self.what = kind
 
 
 @dataclass(slots=True)
@@ -106,22 +107,22 @@ class CarriedLoop:
 
     def _leaf(self, place: Place, value: object, regions: int) -> CarriedValue:
         name = place[0] if isinstance(place[0], str) else place[0].name
-        made = CarriedValue(place, name, value, value)
+        leaf = CarriedValue(place, name, value, value)
         if is_plain(value):
-            made.args = [Value(kind_of(value), name) for _ in range(regions)]
+            leaf.args = [Value(kind_of(value), name) for _ in range(regions)]
             if is_number(value):
-                self.trace.loosen(made.args)
+                self.trace.loosen(leaf.args)
         elif is_register(value):
-            made.args = [Value(value.type, name) for _ in range(regions)]
+            leaf.args = [Value(value.type, name) for _ in range(regions)]
         elif isinstance(value, Tile) and place in self.assumed.buffer:
-            made.inside = self._buffer(name, value)
+            leaf.inside = self._buffer(name, value)
             if place in self.assumed.region:
-                made.inside.known_region = (None, None)
+                leaf.inside.known_region = (None, None)
             if place in self.assumed.unfilled:
-                made.inside.is_filled = False
+                leaf.inside.is_filled = False
             if value.filled_if or place in self.assumed.unfilled:
-                made.inside.filled_if = self._filled_if(value)
-        return made
+                leaf.inside.filled_if = self._filled_if(value)
+        return leaf
 
     def _filled_if(self, before: Tile) -> Callable[[], object] | None:
         """The condition under which a tile that was filled before the loop is so in its body: in
@@ -135,22 +136,22 @@ class CarriedLoop:
         return first if self.counts else None
 
     def _buffer(self, name: str, value: Tile) -> Tile:
-        made = buffer(self.trace, value, name)
-        copy(self.trace, made, value)
-        return made
+        copied = buffer(self.trace, value, name)
+        copy(self.trace, copied, value)
+        return copied
 
     @property
     def carried(self) -> list[CarriedValue]:
-        return [leaf for found in self.leaves.values() for leaf in found if leaf.args]
+        return [leaf for leaves in self.leaves.values() for leaf in leaves if leaf.args]
 
     def bind(self, region: int) -> None:
         """Bind the variables to the arguments of a region."""
         values = dict(self.before)
-        for key, found in self.leaves.items():
-            for leaf in found:
+        for key, leaves_of in self.leaves.items():
+            for leaf in leaves_of:
                 if leaf.args:
                     leaf.inside = wrap(leaf.args[region], self.trace)
-            values[key] = rebuilt(values[key], iter([leaf.inside for leaf in found]))
+            values[key] = rebuilt(values[key], iter([leaf.inside for leaf in leaves_of]))
         self.slots.write(values)
 
     # ---- the end of a region
@@ -159,11 +160,11 @@ class CarriedLoop:
         """Record the variables at the end of a region; copy tiles to their buffers."""
         now = self.slots.read()
         moves: list[tuple[Tile, Tile]] = []
-        for key, found in self.leaves.items():
+        for key, leaves_of in self.leaves.items():
             try:
                 if not same_structure(now[key], self.before[key]):
                     raise _differ(self.before[key], now[key])
-                for leaf, value in zip(found, leaves(now[key]), strict=True):
+                for leaf, value in zip(leaves_of, leaves(now[key]), strict=True):
                     self._end(leaf, value, region, moves)
             except Unjoinable as why:
                 name = key if isinstance(key, str) else key.name
@@ -221,14 +222,14 @@ class CarriedLoop:
     def _move(self, moves: list[tuple[Tile, Tile]]) -> None:
         """Emit parallel copies: a source that an earlier copy overwrites is saved first."""
         trace, targets = self.trace, {dst for dst, _ in moves}
-        kept: dict[Tile, Tile] = {}
+        saved: dict[Tile, Tile] = {}
         for src in dict.fromkeys(src for _, src in moves):
             if src in targets:
-                kept[src] = buffer(trace, src, f"{src.value.name}_kept")
-                copy(trace, kept[src], src)
+                saved[src] = buffer(trace, src, f"{src.value.name}_kept")
+                copy(trace, saved[src], src)
         for dst, src in moves:
             filled = dst.is_filled
-            copy(trace, dst, kept.get(src, src))
+            copy(trace, dst, saved.get(src, src))
             dst.is_filled = filled
 
     # ---- variables that only the body binds
@@ -277,19 +278,19 @@ class CarriedLoop:
 
     def finish(self, blocks: Sequence[Block]) -> list[CarriedValue]:
         """Remove arguments that no iteration changes; returns the remaining carried values."""
-        kept = [leaf for leaf in self.carried if leaf.is_changed]
+        changed = [leaf for leaf in self.carried if leaf.is_changed]
         for leaf in self.carried:
             if not leaf.is_changed:
                 self._steady.update(dict.fromkeys(leaf.args, self.init(leaf)))
         for arg, value in self._steady.items():
             arg.replace_all_uses(value)
-        for leaf in kept:
+        for leaf in changed:
             leaf.ends = [self.final(value) for value in leaf.ends]
         args = {arg for leaf in self.carried for arg in leaf.args}
         for n, block in enumerate(blocks):
             first = [arg for arg in block.args if arg not in args]
-            block.args[:] = [*first, *(leaf.args[n] for leaf in kept)]
-        return kept
+            block.args[:] = [*first, *(leaf.args[n] for leaf in changed)]
+        return changed
 
     def final(self, value: Value) -> Value:
         """A value of the body, with arguments removed by `finish` replaced."""
@@ -300,22 +301,24 @@ class CarriedLoop:
         kind = leaf.args[0].type
         return as_value(leaf.before, kind) if isinstance(kind, ScalarType) else leaf.before.used()
 
-    def after(self, kept: Sequence[CarriedValue], results: Sequence[Value], live: set[Key]) -> None:
+    def after(
+        self, changed: Sequence[CarriedValue], results: Sequence[Value], live: set[Key]
+    ) -> None:
         """Bind the variables to their values after the loop."""
         require_contents(self.trace, self._held)
-        given = {leaf.place: value for leaf, value in zip(kept, results, strict=True)}
+        result_of = {leaf.place: value for leaf, value in zip(changed, results, strict=True)}
         end, values = self.slots.read(), dict(self.before)
-        for leaf in (leaf for found in self.leaves.values() for leaf in found):
+        for leaf in (leaf for leaves_of in self.leaves.values() for leaf in leaves_of):
             if isinstance(leaf.inside, Tile):
                 leaf.inside.filled_if = None  # the counter ends with the loop
-        for key, found in self.leaves.items():
-            made: list[object] = []
-            for leaf in found:
-                if leaf.place in given:
-                    made.append(wrap(given[leaf.place], self.trace))
+        for key, leaves_of in self.leaves.items():
+            parts: list[object] = []
+            for leaf in leaves_of:
+                if leaf.place in result_of:
+                    parts.append(wrap(result_of[leaf.place], self.trace))
                 else:
-                    made.append(leaf.inside if isinstance(leaf.inside, Tile) else leaf.before)
-            values[key] = rebuilt(values[key], iter(made))
+                    parts.append(leaf.inside if isinstance(leaf.inside, Tile) else leaf.before)
+            values[key] = rebuilt(values[key], iter(parts))
         for key, value in end.items():
             if key not in self.leaves and not is_same(value, self.before[key]):
                 values[key] = MISSING

@@ -22,7 +22,7 @@ _DECIDED = (Control.IF, Control.FOR, Control.WHILE)
 
 def known(subject: T) -> T:
     """The subject of a `match` executed by Python; raises if it is a value of the program."""
-    if any(isinstance(each, Scalar) for each in leaves(subject)):
+    if any(isinstance(leaf, Scalar) for leaf in leaves(subject)):
         raise mistake(
             "PTO-U202",
             "`match` compares a number of the program with a class, a mapping or `*rest`, which"

@@ -41,24 +41,24 @@ class ContainerState(NamedTuple):
 def contents(blocks: Iterable[Callable[..., object] | None], trace: Trace) -> list[ContainerState]:
     """The containers that functions can reach through their variables."""
     plain = (block for block in blocks if isinstance(block, FunctionType))
-    return reachable((each for block in plain for each in _variables(block)), trace)
+    return reachable((variable for block in plain for variable in _variables(block)), trace)
 
 
 def reachable(variables: Iterable[tuple[str, object]], trace: Trace) -> list[ContainerState]:
     """The containers that variables lead to."""
-    found: list[ContainerState] = []
-    seen: dict[int, object] = {}  # by id; methods and arguments would not stay alive
+    states: list[ContainerState] = []
+    visited: dict[int, object] = {}  # by id; methods and arguments would not stay alive
     todo = list(variables)
     while todo:
         name, value = todo.pop()
-        if isinstance(value, _ATOMS) or id(value) in seen:
+        if isinstance(value, _ATOMS) or id(value) in visited:
             continue
-        seen[id(value)] = value
-        held = _held(name, value, trace)
-        if held is not None:
-            found.append(held)
-        todo += _behind(name, value, held)
-    return found
+        visited[id(value)] = value
+        state = _held(name, value, trace)
+        if state is not None:
+            states.append(state)
+        todo += _behind(name, value, state)
+    return states
 
 
 def require_contents(trace: Trace, before: Iterable[ContainerState]) -> None:
@@ -83,8 +83,10 @@ def _only_adds(trace: Trace, before: Collection[object], now: Collection[object]
     itself cannot have read them before, and a use after it is reported there."""
     handles = (v for v in (*before, *now) if isinstance(v, ValueHandle))
     ended = [v for v in handles if not trace.builder.sees(v.value)]
-    kept = ([v for v in values if not any(v is end for end in ended)] for values in (before, now))
-    return _are_same(*kept)
+    remaining = (
+        [v for v in values if not any(v is end for end in ended)] for values in (before, now)
+    )
+    return _are_same(*remaining)
 
 
 def _are_same(a: Collection[object], b: Collection[object]) -> bool:
@@ -104,11 +106,11 @@ def _variables(function: FunctionType) -> Iterator[tuple[str, object]]:
             continue
     around = function.__globals__
     yield from ((name, around[name]) for name in names_of(code) if name in around)
-    given = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    yield from ((f"a default of {function.__name__}", value) for value in given)
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    yield from ((f"a default of {function.__name__}", value) for value in defaults)
 
 
-def _behind(name: str, value: Any, held: ContainerState | None) -> Iterable[tuple[str, object]]:
+def _behind(name: str, value: Any, state: ContainerState | None) -> Iterable[tuple[str, object]]:
     if isinstance(value, FunctionType):
         return _variables(value) if is_users(value.__code__.co_filename) else ()
     if isinstance(value, MethodType):
@@ -116,15 +118,15 @@ def _behind(name: str, value: Any, held: ContainerState | None) -> Iterable[tupl
     if isinstance(value, BuiltinMethodType):
         return [(name, value.__self__)]
     if isinstance(value, partial):
-        return [(name, each) for each in (value.func, *value.args, *value.keywords.values())]
+        return [(name, item) for item in (value.func, *value.args, *value.keywords.values())]
     if isinstance(value, tuple):
-        return [(name, each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-    if held is None or not (isinstance(value, _CONTAINERS) or _is_users(value)):
+        return [(name, item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if state is None or not (isinstance(value, _CONTAINERS) or _is_users(value)):
         return ()
     if isinstance(value, type):  # its methods change it by other variables
-        return [(name, each) for each in held.elements if not isinstance(each, FunctionType)]
+        return [(name, item) for item in state.elements if not isinstance(item, FunctionType)]
     kind = [] if isinstance(value, _CONTAINERS) else [(name, type(value))]
-    return [*kind, *((name, each) for each in held.elements)]
+    return [*kind, *((name, item) for item in state.elements)]
 
 
 # ---- one container
@@ -140,8 +142,8 @@ def _held(name: str, value: Any, trace: Trace) -> ContainerState | None:
     if isinstance(value, bytearray | array.array):
         return ContainerState(name, value, [], bytes(value))
     if isinstance(value, type):
-        own = value.__module__.partition(".")[0] not in _LIBRARIES
-        return ContainerState(name, value, [*vars(value).values()], None) if own else None
+        is_users = value.__module__.partition(".")[0] not in _LIBRARIES
+        return ContainerState(name, value, [*vars(value).values()], None) if is_users else None
     if isinstance(value, FunctionType):
         return ContainerState(name, value, [*vars(value).values()], None) if vars(value) else None
     if isinstance(value, ModuleType | MethodType):
@@ -155,15 +157,17 @@ def _held(name: str, value: Any, trace: Trace) -> ContainerState | None:
 
 def _attributes(value: object) -> list[object]:
     """The values of the attributes of an object, but those that it computes at the first use."""
-    own: dict[str, object] = getattr(value, "__dict__", {})
-    kept = {name for name in own if isinstance(getattr(type(value), name, None), cached_property)}
-    found: list[object] = [each for name, each in own.items() if name not in kept]
+    fields: dict[str, object] = getattr(value, "__dict__", {})
+    cached = {
+        name for name in fields if isinstance(getattr(type(value), name, None), cached_property)
+    }
+    values: list[object] = [value_ for name, value_ in fields.items() if name not in cached]
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if isinstance(kind.__dict__.get(name), MemberDescriptorType):
-                found.append(getattr(value, name, None))
-    return found
+                values.append(getattr(value, name, None))
+    return values
 
 
 def _is_users(value: object) -> bool:

@@ -64,35 +64,35 @@ def _function(function: FunctionType) -> FunctionType | partial[Any]:
 
 def _foreign(function: FunctionType, *args: object, **named: object) -> object:
     """Call a function of an installed package, rewritten if an argument is a kernel value."""
-    if any(isinstance(each, ValueHandle) for each in (*args, *named.values())):
+    if any(isinstance(argument, ValueHandle) for argument in (*args, *named.values())):
         return _copied(function)(*args, **named)
     return function(*args, **named)
 
 
 def _copied(function: FunctionType) -> Callable[..., object]:
-    made = _code(function)
-    if made is None:
+    code = _code(function)
+    if code is None:
         return function
     if function.__code__.co_flags & CO_GENERATOR:
-        return partial(_generated, function, made)
-    return _instance(function, made)
+        return partial(_generated, function, code)
+    return _instance(function, code)
 
 
-def _generated(function: FunctionType, made: CodeType, *args: object, **named: object) -> Generated:
+def _generated(function: FunctionType, code: CodeType, *args: object, **named: object) -> Generated:
     def called(body: Body) -> object:
-        return _instance(function, made, body)(*args, **named)
+        return _instance(function, code, body)(*args, **named)
 
     return Generated(function(*args, **named), called)
 
 
-def _instance(function: FunctionType, made: CodeType, body: Body | None = None) -> FunctionType:
+def _instance(function: FunctionType, code: CodeType, body: Body | None = None) -> FunctionType:
     """The rewritten code with the variables of a function, and the body that a generator calls."""
     from pto.lang.front import runtime  # it calls `rewritten` for the functions of a kernel
 
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[NAME], cells[YIELD] = CellType(runtime), CellType(body)
-    closure = tuple(cells[name] for name in made.co_freevars)
-    copied = FunctionType(made, function.__globals__, function.__name__, None, closure)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    copied = FunctionType(code, function.__globals__, function.__name__, None, closure)
     copied.__defaults__, copied.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     copied.__qualname__, copied.__module__ = function.__qualname__, function.__module__
     return copied
@@ -111,13 +111,13 @@ def _compiled(function: FunctionType) -> CodeType | None:
     if code.co_flags & _RESUMED & ~CO_GENERATOR:
         REASONS[code] = _AWAITS
         return None
-    found = definition_of(code, function.__globals__)
-    if found is None:
+    definition = definition_of(code, function.__globals__)
+    if definition is None:
         is_there = tree_of(code.co_filename, function.__globals__) is not None
         is_there &= code.co_filename != "<string>"  # texts of exec have this name, and so has -c
         REASONS[code] = _CHANGED if is_there else _NO_SOURCE
         return None
-    node, inside = found
+    node, inside = definition
     node = copy.deepcopy(node)
     if code.co_flags & CO_GENERATOR and not (isinstance(node, ast.FunctionDef) and call_body(node)):
         REASONS[code] = _YIELDS_WITHIN
@@ -131,12 +131,12 @@ def _compiled(function: FunctionType) -> CodeType | None:
         inner = ast.copy_location(ast.Expr(node), node)
     top = _in_scopes(inner, inside, (*code.co_freevars, NAME, YIELD))
     flags = code.co_flags & 0xFFF0000  # of `from __future__` statements
-    whole = compile(top, code.co_filename, "exec", flags=flags, dont_inherit=True)
-    made = _find(whole, code)
-    if made is None or set(made.co_freevars) - {*code.co_freevars, NAME, YIELD}:
+    module = compile(top, code.co_filename, "exec", flags=flags, dont_inherit=True)
+    converted = _find(module, code)
+    if converted is None or set(converted.co_freevars) - {*code.co_freevars, NAME, YIELD}:
         REASONS[code] = _CHANGED
         return None
-    return _named(made, code.co_name)
+    return _named(converted, code.co_name)
 
 
 def _in_scopes(
@@ -149,8 +149,8 @@ def _in_scopes(
         body = [complete(ast.ClassDef(inside.name, [], [], body, []))]
     elif isinstance(inner, ast.FunctionDef) and inner.name not in variables:
         body.insert(0, ast.Global([inner.name]))  # the function calls itself by its global name
-    given = [ast.arg(name) for name in variables if name != "__class__"]
-    named = ast.arguments([], given, None, [], [], None, [])
+    arguments = [ast.arg(name) for name in variables if name != "__class__"]
+    named = ast.arguments([], arguments, None, [], [], None, [])
     around = complete(ast.FunctionDef("_pto_around", named, body, []))
     top = ast.Module([ast.copy_location(around, inner)], [])
     return ast.fix_missing_locations(top)
@@ -160,9 +160,9 @@ def _find(code: CodeType, wanted: CodeType) -> CodeType | None:
     """The code object of the function, within the compiled module."""
     todo = [code]
     while todo:
-        each = todo.pop(0)
-        inner = [c for c in each.co_consts if isinstance(c, CodeType)]
-        if each.co_name == "_pto_around":
+        outer = todo.pop(0)
+        inner = [c for c in outer.co_consts if isinstance(c, CodeType)]
+        if outer.co_name == "_pto_around":
             while len(inner) == 1 and inner[0].co_name != wanted.co_name:
                 inner = [c for c in inner[0].co_consts if isinstance(c, CodeType)]
             return next((c for c in inner if c.co_name == wanted.co_name), None)
@@ -180,9 +180,9 @@ def _named(code: CodeType, name: str) -> CodeType:
         for c in code.co_consts
     )
     qualified = _OF_REWRITING.sub("", code.co_qualname)
-    made = code.replace(co_name=name, co_qualname=qualified, co_consts=consts)
-    DONE.add(made)
-    return made
+    renamed = code.replace(co_name=name, co_qualname=qualified, co_consts=consts)
+    DONE.add(renamed)
+    return renamed
 
 
 def _resolved(node: ast.expr, around: Mapping[str, object], local: set[str]) -> object:

@@ -39,7 +39,7 @@ class _ExitFlags:
 def structured(body: Block) -> Block:
     """The body of a function without break and continue; it returns at its end only."""
     lower = _Lower(has_result=any(map(_gives, body)))
-    if not any(_inner(each, ast.Return) for each in body[:-1]) and (
+    if not any(_inner(statement, ast.Return) for statement in body[:-1]) and (
         not body or isinstance(body[-1], ast.Return) or not _inner(body[-1], ast.Return)
     ):
         return lower.block(body, None, keeps_return=True)
@@ -55,17 +55,21 @@ def structured(body: Block) -> Block:
     return [*doc, *first, *lower.block(rest, None), last]
 
 
-def _gives(each: ast.stmt) -> bool:
+def _gives(statement: ast.stmt) -> bool:
     """True if a `return` inside has a value; a function without one has no result to join."""
-    returns = (node for node in _found(each, ast.Return, own=False) if isinstance(node, ast.Return))
+    returns = (
+        node
+        for node in _found(statement, ast.Return, same_loop=False)
+        if isinstance(node, ast.Return)
+    )
     return any(node.value is not None and ast.unparse(node.value) != "None" for node in returns)
 
 
-def _is_text(each: ast.stmt) -> bool:
+def _is_text(statement: ast.stmt) -> bool:
     return (
-        isinstance(each, ast.Expr)
-        and isinstance(each.value, ast.Constant)
-        and isinstance(each.value.value, str)
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
     )
 
 
@@ -77,130 +81,140 @@ class _Lower:
         self.has_result = has_result  # a `return` has a value
 
     def block(self, body: Block, loop: _ExitFlags | None, *, keeps_return: bool = False) -> Block:
-        made: Block = []
-        for at, each in enumerate(body):
-            if isinstance(each, _EXITS):
-                return [*made, *([each] if keeps_return else self._left(each, loop))]
+        out: Block = []
+        for at, statement in enumerate(body):
+            if isinstance(statement, _EXITS):
+                return [*out, *([statement] if keeps_return else self._left(statement, loop))]
             rest = body[at + 1 :]
-            flags = _flags(each, loop)
-            whole = _joined(each, rest) if flags and rest and isinstance(each, ast.If) else None
-            if whole is not None:
-                return [*made, *self._statement(whole, loop)]
-            made += self._statement(each, loop)
+            flags = _flags(statement, loop)
+            joined = (
+                _joined(statement, rest)
+                if flags and rest and isinstance(statement, ast.If)
+                else None
+            )
+            if joined is not None:
+                return [*out, *self._statement(joined, loop)]
+            out += self._statement(statement, loop)
             if flags and rest:
                 guard = ast.If(going(flags), self.block(rest, loop), [])
-                return [*made, _at(guard, rest[0])]
-        return made
+                return [*out, _at(guard, rest[0])]
+        return out
 
-    def _statement(self, each: ast.stmt, loop: _ExitFlags | None) -> Block:
-        if isinstance(each, _LOOPS):
-            return self._loop(each, loop)
-        map_blocks(each, lambda body: self.block(body, loop))
-        return [each]
+    def _statement(self, statement: ast.stmt, loop: _ExitFlags | None) -> Block:
+        if isinstance(statement, _LOOPS):
+            return self._loop(statement, loop)
+        map_blocks(statement, lambda body: self.block(body, loop))
+        return [statement]
 
-    def _loop(self, each: ast.For | ast.While, around: _ExitFlags | None) -> Block:
-        if isinstance(each, ast.While) and binds([each.test]):
-            each = _tested_inside(each)
+    def _loop(self, loop_node: ast.For | ast.While, around: _ExitFlags | None) -> Block:
+        if isinstance(loop_node, ast.While) and binds([loop_node.test]):
+            loop_node = _tested_inside(loop_node)
         self._loops += 1
-        own = _ExitFlags(f"_pto_broken{self._loops}", f"_pto_skipped{self._loops}")
-        breaks = any(_inner(s, ast.Break, own=True) for s in each.body)
-        skips = any(_inner(s, ast.Continue, own=True) for s in each.body)
-        returns = any(_inner(s, ast.Return) for s in each.body)
-        stops = [own.broken] * breaks + [RETURNED] * returns
-        orelse, each.orelse = each.orelse, []
-        each.body = [_assign(own.skipped, False, each.body[0])] * skips + self.block(each.body, own)
-        made: Block = [_assign(own.broken, False, each)] if breaks else []
-        made.append(each)
-        if stops and isinstance(each, ast.While):
-            joined = ast.BoolOp(ast.And(), [going(stops), each.test])
-            each.test = ast.copy_location(joined, each.test)
-        each.stops = stops  # pyright: ignore[reportAttributeAccessIssue]
+        loop_flags = _ExitFlags(f"_pto_broken{self._loops}", f"_pto_skipped{self._loops}")
+        breaks = any(_inner(s, ast.Break, same_loop=True) for s in loop_node.body)
+        skips = any(_inner(s, ast.Continue, same_loop=True) for s in loop_node.body)
+        returns = any(_inner(s, ast.Return) for s in loop_node.body)
+        stops = [loop_flags.broken] * breaks + [RETURNED] * returns
+        orelse, loop_node.orelse = loop_node.orelse, []
+        loop_node.body = [
+            _assign(loop_flags.skipped, False, loop_node.body[0])
+        ] * skips + self.block(loop_node.body, loop_flags)
+        out: Block = [_assign(loop_flags.broken, False, loop_node)] if breaks else []
+        out.append(loop_node)
+        if stops and isinstance(loop_node, ast.While):
+            joined = ast.BoolOp(ast.And(), [going(stops), loop_node.test])
+            loop_node.test = ast.copy_location(joined, loop_node.test)
+        loop_node.stops = stops  # pyright: ignore[reportAttributeAccessIssue]
         if orelse:
             inner = self.block(orelse, around)
-            made += [_at(ast.If(going(stops), inner, []), orelse[0])] if stops else inner
-        return made
+            out += [_at(ast.If(going(stops), inner, []), orelse[0])] if stops else inner
+        return out
 
-    def _left(self, each: ast.stmt, loop: _ExitFlags | None) -> Block:
-        if isinstance(each, ast.Return):
-            returned = _assign(RETURNED, True, each)
+    def _left(self, statement: ast.stmt, loop: _ExitFlags | None) -> Block:
+        if isinstance(statement, ast.Return):
+            returned = _assign(RETURNED, True, statement)
             if not self.has_result:
                 return [returned]
-            value = each.value or ast.copy_location(ast.Constant(None), each)
+            value = statement.value or ast.copy_location(ast.Constant(None), statement)
             result = ast.Assign([ast.Name(RESULT, ast.Store())], value)
-            return [ast.copy_location(result, each), returned]
+            return [ast.copy_location(result, statement), returned]
         if loop is None:
-            return [each]  # Python's compiler reports the error
-        name = loop.broken if isinstance(each, ast.Break) else loop.skipped
-        return [_assign(name, True, each)]
+            return [statement]  # Python's compiler reports the error
+        name = loop.broken if isinstance(statement, ast.Break) else loop.skipped
+        return [_assign(name, True, statement)]
 
 
-def _tested_inside(each: ast.While) -> ast.While:
+def _tested_inside(loop_node: ast.While) -> ast.While:
     """`while (a := f()) > 0:` as `while True:` that begins with the condition: the body binds the
     variable."""
-    if any(_inner(s, kind, own=True) for s in each.orelse for kind in (ast.Break, ast.Continue)):
-        return each  # they leave the loop around this one
-    end = ast.copy_location(ast.Break(), each.test)
-    test = ast.copy_location(ast.UnaryOp(ast.Not(), each.test), each.test)
-    stop = ast.copy_location(ast.If(test, [*each.orelse, end], []), each.test)
-    always = ast.copy_location(ast.Constant(True), each.test)
-    return ast.copy_location(ast.While(always, [stop, *each.body], []), each)
+    if any(
+        _inner(s, kind, same_loop=True)
+        for s in loop_node.orelse
+        for kind in (ast.Break, ast.Continue)
+    ):
+        return loop_node  # they leave the loop around this one
+    end = ast.copy_location(ast.Break(), loop_node.test)
+    test = ast.copy_location(ast.UnaryOp(ast.Not(), loop_node.test), loop_node.test)
+    stop = ast.copy_location(ast.If(test, [*loop_node.orelse, end], []), loop_node.test)
+    always = ast.copy_location(ast.Constant(True), loop_node.test)
+    return ast.copy_location(ast.While(always, [stop, *loop_node.body], []), loop_node)
 
 
-def _joined(each: ast.If, rest: Block) -> ast.If | None:
+def _joined(branch: ast.If, rest: Block) -> ast.If | None:
     """The `if` with the statements after it moved into the branch that does not exit."""
-    if _leaves(each.body):
-        return _at(ast.If(each.test, each.body, [*each.orelse, *rest]), each)
-    if _leaves(each.orelse):
-        return _at(ast.If(each.test, [*each.body, *rest], each.orelse), each)
+    if _leaves(branch.body):
+        return _at(ast.If(branch.test, branch.body, [*branch.orelse, *rest]), branch)
+    if _leaves(branch.orelse):
+        return _at(ast.If(branch.test, [*branch.body, *rest], branch.orelse), branch)
     return None
 
 
 def _leaves(body: Block) -> bool:
     """True if a block always ends with an exit."""
     return any(
-        isinstance(each, (*_EXITS, ast.Raise))
-        or (isinstance(each, ast.If) and _leaves(each.body) and _leaves(each.orelse))
-        for each in body
+        isinstance(statement, (*_EXITS, ast.Raise))
+        or (isinstance(statement, ast.If) and _leaves(statement.body) and _leaves(statement.orelse))
+        for statement in body
     )
 
 
-def _flags(each: ast.stmt, loop: _ExitFlags | None) -> list[str]:
+def _flags(statement: ast.stmt, loop: _ExitFlags | None) -> list[str]:
     """The variables that a statement may set."""
-    found = [RETURNED] if _inner(each, ast.Return) else []
+    flags = [RETURNED] if _inner(statement, ast.Return) else []
     if loop is not None:
-        found += [loop.broken] if _inner(each, ast.Break, own=True) else []
-        found += [loop.skipped] if _inner(each, ast.Continue, own=True) else []
-    return found
+        flags += [loop.broken] if _inner(statement, ast.Break, same_loop=True) else []
+        flags += [loop.skipped] if _inner(statement, ast.Continue, same_loop=True) else []
+    return flags
 
 
-def _inner(node: ast.AST, kind: type[ast.stmt], *, own: bool = False) -> bool:
-    """True if a statement is one of a kind, or has one inside; `own`: not of a loop inside."""
-    return any(True for _ in _found(node, kind, own))
+def _inner(node: ast.AST, kind: type[ast.stmt], *, same_loop: bool = False) -> bool:
+    """True if a statement is one of a kind or contains one; `same_loop`: not of a loop inside."""
+    return any(True for _ in _found(node, kind, same_loop))
 
 
-def _found(node: ast.AST, kind: type[ast.stmt], own: bool) -> Iterator[ast.AST]:
+def _found(node: ast.AST, kind: type[ast.stmt], same_loop: bool) -> Iterator[ast.AST]:
     if isinstance(node, kind):
         yield node
     if isinstance(node, _SCOPES):
         return
-    inner = node.orelse if own and isinstance(node, _LOOPS) else ast.iter_child_nodes(node)
-    for each in inner:
-        yield from _found(each, kind, own)
+    inner = node.orelse if same_loop and isinstance(node, _LOOPS) else ast.iter_child_nodes(node)
+    for child in inner:
+        yield from _found(child, kind, same_loop)
 
 
 def going(flags: list[str]) -> ast.expr:
     """An expression that is true while no exit flag is set."""
     function = ast.Attribute(ast.Name("_pto", ast.Load()), GOING, ast.Load())
-    return ast.Call(function, [ast.Name(each, ast.Load()) for each in flags], [])
+    return ast.Call(function, [ast.Name(flag, ast.Load()) for flag in flags], [])
 
 
 def _assign(name: str, value: object, where: ast.stmt) -> ast.Assign:
-    made = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))  # pyright: ignore[reportArgumentType]
-    return ast.copy_location(made, where)
+    assignment = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))  # pyright: ignore[reportArgumentType]
+    return ast.copy_location(assignment, where)
 
 
 def _at(node: ast.If, where: ast.stmt) -> ast.If:
-    for each in (node, node.test):
-        if not hasattr(each, "lineno"):
-            ast.copy_location(each, where)
+    for created in (node, node.test):
+        if not hasattr(created, "lineno"):
+            ast.copy_location(created, where)
     return node

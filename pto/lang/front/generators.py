@@ -27,9 +27,9 @@ Body = Callable[[object], object]  # returns whether it left the loop
 def call_body(node: ast.FunctionDef) -> bool:
     """Replace each `yield` by a call of the body. False, and no change, if that is not possible: a
     value is sent to it, or exceptions of the loop's body would be handled."""
-    if not all(_is_replaceable(each) for each in node.body):
+    if not all(_is_replaceable(statement) for statement in node.body):
         return False
-    node.body = [_Caller().visit(each) for each in node.body]
+    node.body = [_Caller().visit(statement) for statement in node.body]
     return True
 
 
@@ -79,8 +79,8 @@ class _Caller(ast.NodeTransformer):
 
 def _called(value: ast.expr, where: ast.stmt) -> ast.stmt:
     call = ast.Call(ast.Name(YIELD, ast.Load()), [value], [])
-    made = ast.If(call, [ast.Return(None)], [])
-    return ast.fix_missing_locations(ast.copy_location(made, where))
+    branch = ast.If(call, [ast.Return(None)], [])
+    return ast.fix_missing_locations(ast.copy_location(branch, where))
 
 
 class Generated(Iterator):

@@ -48,13 +48,13 @@ def _traced(
         loop.collect(n)
         trace.close()
     loop.carry_late(op, blocks, runs=runs)
-    kept = loop.finish(blocks)
+    changed = loop.finish(blocks)
     for n, (_, _, end) in enumerate(regions):
         with trace.inside(blocks[n], certain=True):
-            end([leaf.ends[n] for leaf in kept])
-    op.set_group("inits", [loop.init(leaf) for leaf in kept])
-    op.results = [Value(leaf.args[0].type, leaf.name, op) for leaf in kept]
-    return kept
+            end([leaf.ends[n] for leaf in changed])
+    op.set_group("inits", [loop.init(leaf) for leaf in changed])
+    op.results = [Value(leaf.args[0].type, leaf.name, op) for leaf in changed]
+    return changed
 
 
 def counted(
@@ -77,10 +77,10 @@ def counted(
         loop.first = lambda: compare("==", trace.scalar(counter), trace.scalar(bounds["lower"]))
         number = Scalar[object](counter, trace, _steps(op, items))
         region = [counter], lambda: body(_narrowed(number, items.kind)), _yields(trace)
-        kept = _traced(loop, op, [region], runs=items.runs)
-        leaving = [leaf for leaf in kept if leaf.place[0] in stops]
-        results = _as_while(trace, op, kept, leaving) if leaving else op.results
-        loop.after(kept, results, live)
+        changed = _traced(loop, op, [region], runs=items.runs)
+        leaving = [leaf for leaf in changed if leaf.place[0] in stops]
+        results = _as_while(trace, op, changed, leaving) if leaving else op.results
+        loop.after(changed, results, live)
 
     _attempts(trace, slots, run)
 
@@ -105,7 +105,7 @@ def _steps(op: Operation, items: Range) -> Linear | None:
 def _as_while(
     trace: Trace,
     loop: Operation,
-    kept: Sequence[CarriedValue],
+    changed: Sequence[CarriedValue],
     leaving: Sequence[CarriedValue],
 ) -> list[Value]:
     """A counted loop that also ends when one of the carried flags is set."""
@@ -117,7 +117,7 @@ def _as_while(
     args = [Value(v.type, v.name) for v in body.args]
     trace.open(op, args, loop=True)
     going = compare("<", trace.scalar(args[0]), trace.scalar(upper))
-    for leaf, arg in zip(kept, args[1:], strict=True):
+    for leaf, arg in zip(changed, args[1:], strict=True):
         if leaf in leaving:
             going = going & ~trace.scalar(arg)
     trace.append(CONDITION, {"condition": going.used(), "args": args})
@@ -157,7 +157,7 @@ def conditional(
             trace.append(CONDITION, {"condition": loop.final(tested[0]), "args": ends})
 
         before = [], lambda: tested.append(test().used()), condition
-        kept = _traced(loop, op, [before, ([], body, _yields(trace))], runs=runs)
-        loop.after(kept, op.results, live)
+        changed = _traced(loop, op, [before, ([], body, _yields(trace))], runs=runs)
+        loop.after(changed, op.results, live)
 
     _attempts(trace, slots, run)

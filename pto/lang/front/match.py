@@ -16,17 +16,17 @@ _SUBJECT = "_pto_subject"
 
 def chained(body: Iterable[ast.stmt]) -> list[ast.stmt]:
     """The statements of a function with `match` rewritten to `if` chains where possible."""
-    made: list[ast.stmt] = []
-    for each in body:
-        map_blocks(each, chained)
-        made += _chain(each) if isinstance(each, ast.Match) else [each]
-    return made
+    out: list[ast.stmt] = []
+    for statement in body:
+        map_blocks(statement, chained)
+        out += _chain(statement) if isinstance(statement, ast.Match) else [statement]
+    return out
 
 
 def _chain(node: ast.Match) -> list[ast.stmt]:
     if not all(_is_plain(case.pattern) for case in node.cases):
-        known = ast.Attribute(ast.Name("_pto", ast.Load()), "known", ast.Load())
-        call = ast.copy_location(ast.Call(known, [node.subject], []), node.subject)
+        function = ast.Attribute(ast.Name("_pto", ast.Load()), "known", ast.Load())
+        call = ast.copy_location(ast.Call(function, [node.subject], []), node.subject)
         node.subject = ast.fix_missing_locations(call)
         return [node]
     name = f"{_SUBJECT}{node.lineno}_{node.col_offset}"
@@ -50,8 +50,8 @@ def _cases(name: str, cases: Sequence[ast.match_case]) -> list[ast.stmt]:
     if not tests:
         return body
     test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
-    made = ast.If(ast.copy_location(test, where), body, _cases(name, rest))
-    return [ast.fix_missing_locations(ast.copy_location(made, where))]
+    branch = ast.If(ast.copy_location(test, where), body, _cases(name, rest))
+    return [ast.fix_missing_locations(ast.copy_location(branch, where))]
 
 
 def _is_plain(pattern: ast.pattern) -> bool:
@@ -70,43 +70,43 @@ def _nothing() -> ast.expr:
 
 def _tests(pattern: ast.pattern, subject: ast.expr) -> list[ast.expr]:
     """The conditions under which a pattern matches; none if it always does."""
-    found: list[ast.expr] = []
+    tests: list[ast.expr] = []
     if isinstance(pattern, ast.MatchValue):
-        found = [ast.Compare(subject, [ast.Eq()], [pattern.value])]
+        tests = [ast.Compare(subject, [ast.Eq()], [pattern.value])]
     elif isinstance(pattern, ast.MatchSingleton):
-        found = [ast.Compare(subject, [ast.Is()], [ast.Constant(pattern.value)])]
+        tests = [ast.Compare(subject, [ast.Is()], [ast.Constant(pattern.value)])]
     elif isinstance(pattern, ast.MatchAs) and pattern.pattern is not None:
         return _tests(pattern.pattern, subject)
     elif isinstance(pattern, ast.MatchOr):
-        each = [_tests(p, subject) for p in pattern.patterns]
-        if all(each):
-            parts = [t[0] if len(t) == 1 else ast.BoolOp(ast.And(), t) for t in each]
-            found = [ast.BoolOp(ast.Or(), parts)]
+        alternatives = [_tests(p, subject) for p in pattern.patterns]
+        if all(alternatives):
+            parts = [t[0] if len(t) == 1 else ast.BoolOp(ast.And(), t) for t in alternatives]
+            tests = [ast.BoolOp(ast.Or(), parts)]
     elif isinstance(pattern, ast.MatchSequence):
         kinds = ast.Tuple([ast.Name("tuple", ast.Load()), ast.Name("list", ast.Load())], ast.Load())
         is_one = ast.Call(ast.Name("isinstance", ast.Load()), [subject, kinds], [])
         length = ast.Call(ast.Name("len", ast.Load()), [subject], [])
         count = ast.Constant(len(pattern.patterns))
-        found = [is_one, ast.Compare(length, [ast.Eq()], [count])]
+        tests = [is_one, ast.Compare(length, [ast.Eq()], [count])]
         for n, inner in enumerate(pattern.patterns):
-            found += _tests(inner, _item(subject, n))
-    for each in found:
-        ast.fix_missing_locations(ast.copy_location(each, pattern))
-    return found
+            tests += _tests(inner, _item(subject, n))
+    for alternatives in tests:
+        ast.fix_missing_locations(ast.copy_location(alternatives, pattern))
+    return tests
 
 
 def _captures(pattern: ast.pattern, subject: ast.expr) -> list[ast.stmt]:
     """The assignments of a pattern that has matched."""
     if isinstance(pattern, ast.MatchSequence):
         inner = enumerate(pattern.patterns)
-        return [each for n, p in inner for each in _captures(p, _item(subject, n))]
+        return [capture for n, p in inner for capture in _captures(p, _item(subject, n))]
     if not isinstance(pattern, ast.MatchAs):
         return []
-    found = [] if pattern.pattern is None else _captures(pattern.pattern, subject)
+    captures = [] if pattern.pattern is None else _captures(pattern.pattern, subject)
     if pattern.name is not None:
-        made = ast.Assign([ast.Name(pattern.name, ast.Store())], subject)
-        found.append(ast.fix_missing_locations(ast.copy_location(made, pattern)))
-    return found
+        assignment = ast.Assign([ast.Name(pattern.name, ast.Store())], subject)
+        captures.append(ast.fix_missing_locations(ast.copy_location(assignment, pattern)))
+    return captures
 
 
 def _item(subject: ast.expr, n: int) -> ast.expr:

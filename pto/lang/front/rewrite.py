@@ -58,9 +58,9 @@ class _Rewriter(ast.NodeTransformer):
         self._moved: set[str] = set()  # variables of blocks
         self._global = declared(body, ast.Global)
         self._given = declared(body, ast.Nonlocal).union(parameters)
-        inner, own = shared(body), bound(body) | self._given
-        self._shared = frozenset[str]().union(*inner.values()) & own  # functions inside bind them
-        self._binders = frozenset(name for name, names in inner.items() if names & own)
+        inner, local = shared(body), bound(body) | self._given
+        self._shared = frozenset[str]().union(*inner.values()) & local  # functions inside bind them
+        self._binders = frozenset(name for name, names in inner.items() if names & local)
 
     # ---- functions
 
@@ -68,15 +68,15 @@ class _Rewriter(ast.NodeTransformer):
         node.body = structured(chained(node.body))
         note_liveness(node.body)
         node.body = self._statements(node.body)
-        own = self._moved - self._global - self._given
-        if own:  # declare variables of the function, which a block cannot create
-            names = [ast.Name(each, ast.Store()) for each in sorted(own)]
+        moved = self._moved - self._global - self._given
+        if moved:  # declare variables of the function, which a block cannot create
+            names = [ast.Name(name, ast.Store()) for name in sorted(moved)]
             never = ast.If(ast.Constant(False), [ast.Assign([*names], ast.Constant(None))], [])
             at = 1 if ast.get_docstring(node, clean=False) is not None else 0
             node.body.insert(at, ast.copy_location(never, node.body[0]))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.decorator_list = [self.visit(each) for each in node.decorator_list]
+        node.decorator_list = [self.visit(decorator) for decorator in node.decorator_list]
         node.args = self.visit(node.args)
         if not _resumes(node):
             rewrite(node, self._resolve)
@@ -90,15 +90,17 @@ class _Rewriter(ast.NodeTransformer):
     # ---- statements
 
     def _statements(self, body: Iterable[ast.stmt]) -> list[ast.stmt]:
-        made: list[ast.stmt] = []
-        for each in body:
-            names = sorted(bound([each]) & self._global) if isinstance(each, _SIMPLE) else []
+        out: list[ast.stmt] = []
+        for statement in body:
+            names = (
+                sorted(bound([statement]) & self._global) if isinstance(statement, _SIMPLE) else []
+            )
             if names:
-                call = _call("binds_global", [ast.Constant(names[0])], each)
-                made.append(ast.copy_location(ast.Expr(call), each))
-            found = self.visit(each)
-            made += found if isinstance(found, list) else [found]
-        return made
+                call = _call("binds_global", [ast.Constant(names[0])], statement)
+                out.append(ast.copy_location(ast.Expr(call), statement))
+            visited = self.visit(statement)
+            out += visited if isinstance(visited, list) else [visited]
+        return out
 
     def _block(
         self, body: list[ast.stmt], where: ast.AST, item: ast.expr | None = None
@@ -106,39 +108,41 @@ class _Rewriter(ast.NodeTransformer):
         """A block as a function; `item` is bound to its argument first."""
         names = bound(body) | (frozenset() if item is None else bound([item]))
         names |= self._called(body)
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for kind, chosen in (
             (ast.Global, names & self._global),
             (ast.Nonlocal, names - self._global),
         ):
             if chosen:
-                made.append(kind(sorted(chosen)))
+                statements.append(kind(sorted(chosen)))
         self._moved |= names
         if item is not None:
             value = ast.copy_location(ast.Name("_pto_item", ast.Load()), item)
-            made.append(ast.copy_location(ast.Assign([item], value), item))
-        made += self._statements(body) or [ast.Pass()]
-        return self._define(made, where, ["_pto_item"] if item is not None else [])
+            statements.append(ast.copy_location(ast.Assign([item], value), item))
+        statements += self._statements(body) or [ast.Pass()]
+        return self._define(statements, where, ["_pto_item"] if item is not None else [])
 
     def _define(
         self, body: list[ast.stmt], where: ast.AST, arguments: list[str]
     ) -> ast.FunctionDef:
         self._blocks += 1
-        named = ast.arguments([], [ast.arg(each) for each in arguments], None, [], [], None, [])
-        made = complete(ast.FunctionDef(f"{PREFIX}{self._blocks}", named, body, []))
-        return ast.copy_location(made, where)
+        named = ast.arguments(
+            [], [ast.arg(argument) for argument in arguments], None, [], [], None, []
+        )
+        function = complete(ast.FunctionDef(f"{PREFIX}{self._blocks}", named, body, []))
+        return ast.copy_location(function, where)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         test = self._test(node.test)
         then = self._block(node.body, node)
         parts: list[ast.expr] = [_name(then.name), ast.Constant(None)]
-        made: list[ast.stmt] = [then]
+        statements: list[ast.stmt] = [then]
         if node.orelse:
             orelse = self._block(node.orelse, node.orelse[0])
-            made.append(orelse)
+            statements.append(orelse)
             parts[1] = _name(orelse.name)
         call = _call("if_", [test, *parts, _names(getattr(node, "live", ()))], node.test)
-        return [*made, ast.copy_location(ast.Expr(call), node.test)]
+        return [*statements, ast.copy_location(ast.Expr(call), node.test)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         _mark_condition(node.test)
@@ -164,29 +168,29 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
-        asked = ast.copy_location(ast.Expr(_call("raises", [], node)), node)
-        return [asked, _visited(self, node)]
+        check = ast.copy_location(ast.Expr(_call("raises", [], node)), node)
+        return [check, _visited(self, node)]
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         every = node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
         node.body = self._statements(node.body)
         if every:
-            asked = ast.copy_location(ast.Expr(_call("caught", [], node)), node)
-            node.body.insert(0, asked)
+            check = ast.copy_location(ast.Expr(_call("caught", [], node)), node)
+            node.body.insert(0, check)
         return node
 
     def _called(self, body: Iterable[ast.AST]) -> Names:
         """The variables that functions inside may bind when statements call them."""
         if not self._shared:
             return self._shared
-        calls = any(isinstance(n, ast.Call) for each in body for n in ast.walk(each))
+        calls = any(isinstance(n, ast.Call) for part in body for n in ast.walk(part))
         return self._shared if calls else frozenset()
 
     def _liveness(self, node: ast.For | ast.While) -> list[ast.expr]:
         """The variables bound in a loop that are read after it, and by its next iteration."""
-        own = bound([*node.body, node.target if isinstance(node, ast.For) else node.test])
-        own |= self._called([node])
-        return [_names(own & getattr(node, each, frozenset())) for each in ("live", "head")]
+        names = bound([*node.body, node.target if isinstance(node, ast.For) else node.test])
+        names |= self._called([node])
+        return [_names(names & getattr(node, moment, frozenset())) for moment in ("live", "head")]
 
     # ---- expressions
 
@@ -201,15 +205,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         if binds(node.values[1:]):
-            node.values = [self._decided(each) for each in node.values]
+            node.values = [self._decided(part) for part in node.values]
             return node
         word = "and_" if isinstance(node.op, ast.And) else "or_"
         shared = self._called([node])
-        values = [self.visit(each) for each in node.values]
+        values = [self.visit(part) for part in node.values]
         if getattr(node, "is_condition", False):
-            values = [_call("bool_", [each], each) for each in values]
+            values = [_call("bool_", [part], part) for part in values]
         first, *rest = values
-        return _lazy(word, [first, *(_lambda(each, each) for each in rest)], node, shared)
+        return _lazy(word, [first, *(_lambda(part, part) for part in rest)], node, shared)
 
     def _decided(self, value: ast.expr) -> ast.expr:
         """A condition of an expression with `:=`, which Python decides."""
@@ -227,44 +231,44 @@ class _Rewriter(ast.NodeTransformer):
             return node
         shared = self._called([node])
         parts = [self._test(node.test)]
-        parts += [_lambda(self.visit(each), each) for each in (node.body, node.orelse)]
+        parts += [_lambda(self.visit(part), part) for part in (node.body, node.orelse)]
         return _lazy("choose", parts, node, shared)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         chained = len(node.ops) > 1
         contains = any(
-            isinstance(each, ast.In | ast.NotIn | ast.Is | ast.IsNot) for each in node.ops
+            isinstance(part, ast.In | ast.NotIn | ast.Is | ast.IsNot) for part in node.ops
         )
         if not (chained or contains) or binds(node.comparators[1:]):
             return self.generic_visit(node)
-        first, *rest = [self.visit(each) for each in (node.left, *node.comparators)]
+        first, *rest = [self.visit(part) for part in (node.left, *node.comparators)]
         pairs = [
-            ast.Tuple([ast.Constant(type(op).__name__), _lambda(each, each)], ast.Load())
-            for op, each in zip(node.ops, rest, strict=True)
+            ast.Tuple([ast.Constant(type(op).__name__), _lambda(part, part)], ast.Load())
+            for op, part in zip(node.ops, rest, strict=True)
         ]
         return _call("compared", [first, *pairs], node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         parts: list[ast.expr] = []
-        for each in node.values:
-            if isinstance(each, ast.FormattedValue):
-                form = each.format_spec
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                form = part.format_spec
                 how = ast.Constant("") if form is None else self.visit(form)
-                shown: list[ast.expr] = [
-                    self.visit(each.value),
-                    ast.Constant(each.conversion),
+                items: list[ast.expr] = [
+                    self.visit(part.value),
+                    ast.Constant(part.conversion),
                     how,
                 ]
-                parts.append(ast.Tuple(shown, ast.Load()))
+                parts.append(ast.Tuple(items, ast.Load()))
             else:
-                parts.append(each)
+                parts.append(part)
         return ast.fix_missing_locations(_call("text", parts, node))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         named = node.func.id if isinstance(node.func, ast.Name) else ""
         if named in self._binders:
-            node.args = [self.visit(each) for each in node.args]
-            node.keywords = [self.visit(each) for each in node.keywords]
+            node.args = [self.visit(argument) for argument in node.args]
+            node.keywords = [self.visit(argument) for argument in node.keywords]
         else:
             node = _visited(self, node)
         if named not in (*_UNTOUCHED, *_BUILTINS) and not self._is_ours(node.func):
@@ -292,14 +296,14 @@ def _mark_condition(node: ast.expr) -> None:
     """Mark `and` and `or` of a condition: only the truth of their operands counts."""
     if isinstance(node, ast.BoolOp):
         node.is_condition = True  # pyright: ignore[reportAttributeAccessIssue]
-        for each in node.values:
-            _mark_condition(each)
+        for operand in node.values:
+            _mark_condition(operand)
 
 
 def _resumes(node: ast.FunctionDef) -> bool:
     """True for a generator or a coroutine: its blocks cannot be functions."""
     resuming = (ast.Yield, ast.YieldFrom, ast.Await)
-    return any(isinstance(each, resuming) for each in own_nodes(node.body))
+    return any(isinstance(node_inside, resuming) for node_inside in own_nodes(node.body))
 
 
 def _name(name: str) -> ast.expr:
@@ -307,16 +311,16 @@ def _name(name: str) -> ast.expr:
 
 
 def _names(names: Iterable[str]) -> ast.expr:
-    return ast.Tuple([ast.Constant(each) for each in sorted(names)], ast.Load())
+    return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
 
 
 def _lazy(word: str, args: list[ast.expr], where: ast.AST, shared: Names) -> ast.Call:
     """A call with operands that the program may skip, and the variables that these may bind."""
-    made = _call(word, args, where)
+    call = _call(word, args, where)
     if shared:
-        names = ast.Tuple([_name(each) for each in sorted(shared)], ast.Load())
-        made.keywords.append(ast.keyword("shared", _lambda(names, where)))
-    return ast.fix_missing_locations(made)
+        names = ast.Tuple([_name(name) for name in sorted(shared)], ast.Load())
+        call.keywords.append(ast.keyword("shared", _lambda(names, where)))
+    return ast.fix_missing_locations(call)
 
 
 def _lambda(body: ast.expr, where: ast.AST) -> ast.expr:
@@ -325,5 +329,5 @@ def _lambda(body: ast.expr, where: ast.AST) -> ast.expr:
 
 
 def _call(word: str, args: list[ast.expr], where: ast.AST) -> ast.Call:
-    made = ast.Call(ast.Attribute(_name(NAME), word, ast.Load()), args, [])
-    return ast.copy_location(made, where)
+    call = ast.Call(ast.Attribute(_name(NAME), word, ast.Load()), args, [])
+    return ast.copy_location(call, where)

@@ -53,10 +53,10 @@ def truth(value: object) -> object:
     if isinstance(value, Scalar):
         return value if value.scalar.name == "i1" else compare("!=", value, 0)
     if isinstance(value, ValueHandle) and not isinstance(value, Comparison):
-        what = "a tile" if isinstance(value, Tile) else f"a {value.type.kind}"
+        subject = "a tile" if isinstance(value, Tile) else f"a {value.type.kind}"
         raise mistake(
             "PTO-T206",
-            f"a condition is one number, and {what} has many",
+            f"a condition is one number, and {subject} has many",
             help="compare a number: if n > 0; choose by element with pto.where(t > 0.0, a, b)",
         )
     return value
@@ -100,8 +100,8 @@ def while_(test: Lazy, body: Block, live: Sequence[str], head: Sequence[str]) ->
                 continue
         session.rollback(mark)
         slots.write(before)
-        asked = lambda: truth_of_program(session, test())  # noqa: E731
-        conditional(asked, body, slots, {*live}, {*head}, session, runs=runs)
+        condition = lambda: truth_of_program(session, test())  # noqa: E731
+        conditional(condition, body, slots, {*live}, {*head}, session, runs=runs)
         return
     raise mistake(
         "PTO-U218",
@@ -179,12 +179,14 @@ def assert_(test: object, message: Lazy | None = None) -> None:
     if isinstance(test, Scalar | Comparison) and isinstance(session, Trace):
         if isinstance(test, Scalar):
             test = truth(test)
-        told = () if message is None else (message(),)
-        texts = told[0] if told and isinstance(told[0], str) else ""
-        assert_in_program(test, texts, *(() if texts else told))
+        texts_given = () if message is None else (message(),)
+        texts = texts_given[0] if texts_given and isinstance(texts_given[0], str) else ""
+        assert_in_program(test, texts, *(() if texts else texts_given))
     elif not bool_(test):
-        told = "" if message is None else f"{message()}"
-        raise mistake("PTO-S135", f"an assertion does not hold while the kernel is traced: {told}")
+        texts_given = "" if message is None else f"{message()}"
+        raise mistake(
+            "PTO-S135", f"an assertion does not hold while the kernel is traced: {texts_given}"
+        )
 
 
 # ---- expressions
@@ -193,8 +195,8 @@ def assert_(test: object, message: Lazy | None = None) -> None:
 def going(*flags: object) -> object:
     """True while none of the flags is set."""
     left: object = False
-    for each in flags:
-        left = or_(left, lambda each=each: each)
+    for flag in flags:
+        left = or_(left, lambda each=flag: each)
     return not_(left)
 
 
@@ -216,15 +218,17 @@ def or_(first: object, *rest: Lazy, shared: Lazy | None = None) -> object:
 
 def _until(stop: bool, first: object, rest: Iterable[Lazy], shared: Lazy | None) -> object:
     """The first operand with the truth `stop`, or the last one."""
-    for each in rest:
+    for operand in rest:
         test = truth(first)
         if isinstance(test, Scalar):
-            kept = lambda value=first: value  # noqa: E731
-            first = choose(test, *((kept, each) if stop else (each, kept)), shared=shared)
+            first_value = lambda value=first: value  # noqa: E731
+            first = choose(
+                test, *((first_value, operand) if stop else (operand, first_value)), shared=shared
+            )
         elif bool(test) is stop:
             return first
         else:
-            first = each()
+            first = operand()
     return first
 
 
@@ -239,14 +243,14 @@ def compared(first: object, *pairs: tuple[str, Lazy]) -> object:
     """`a < b < c`, `a in b`: each operand is evaluated once."""
     (word, operand), *rest = pairs
     second = operand()
-    held = _comparison(word, first, second)
-    return and_(held, lambda: compared(second, *rest)) if rest else held
+    result = _comparison(word, first, second)
+    return and_(result, lambda: compared(second, *rest)) if rest else result
 
 
 def _comparison(word: str, a: object, b: object) -> object:
     if word in ("In", "NotIn"):
-        found = _contains(a, b)
-        return found if word == "In" else not_(found)
+        is_inside = _contains(a, b)
+        return is_inside if word == "In" else not_(is_inside)
     if word in ("Is", "IsNot"):
         require_objects(a, b, "is" if word == "Is" else "is not")
         return (a is b) is (word == "Is")
@@ -257,8 +261,8 @@ def _contains(item: object, within: Any) -> object:
     if isinstance(within, range) and isinstance(item, Scalar) and within.step == 1:
         return and_(item >= within.start, lambda: item < within.stop)
     several = isinstance(within, tuple | list | set | frozenset)
-    if several and any(isinstance(each, Scalar) for each in (item, *within)):
-        equal = [lambda each=each: item == each for each in within]
+    if several and any(isinstance(element, Scalar) for element in (item, *within)):
+        equal = [lambda each=element: item == each for element in within]
         return or_(False, *equal)
     return item in within
 
@@ -268,17 +272,21 @@ _CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): rep
 
 def text(*parts: str | tuple[object, int, str]) -> object:
     """An f-string: Python's text, or a `Text` with numbers and tiles of the program."""
-    made: list[Any] = []
+    pieces: list[Any] = []
     for part in parts:
         if isinstance(part, str):
-            made.append(part)
+            pieces.append(part)
             continue
         value, conversion, form = part
         if isinstance(value, Scalar | Tile):
-            made.append((value, form))
+            pieces.append((value, form))
         else:
-            made.append(format(_CONVERSIONS.get(conversion, lambda each: each)(value), form))
-    return "".join(made) if all(isinstance(each, str) for each in made) else FormattedText(made)
+            pieces.append(format(_CONVERSIONS.get(conversion, lambda each: each)(value), form))
+    return (
+        "".join(pieces)
+        if all(isinstance(piece, str) for piece in pieces)
+        else FormattedText(pieces)
+    )
 
 
 _OPERATORS: dict[str, Binary] = {
@@ -304,31 +312,31 @@ def fn(function: object) -> object:
         kernel: Any = getattr(function, "kernel", function)
         raise inside_another(kernel.name)
     try:
-        own = _BUILTINS.get(function) or _replaced(function)
+        replacement = _BUILTINS.get(function) or _replaced(function)
     except TypeError:  # it cannot be a key
-        own = None
-    return own or rewritten(function)
+        replacement = None
+    return replacement or rewritten(function)
 
 
 def _replaced(function: object) -> Callable[..., object] | None:
     """The replacement for a builtin that another library has replaced, such as a logged print."""
-    for plain, own in _BUILTINS.items():
+    for plain, replacement in _BUILTINS.items():
         if function is getattr(builtins, plain.__name__):
-            return own
+            return replacement
     return None
 
 
 def _extreme(plain: Callable[..., object], two: Callable[..., object]) -> Callable[..., object]:
     def call(*values: object, **named: object) -> object:
-        found = (
+        operands = (
             list(values[0])
             if len(values) == 1 and isinstance(values[0], list | tuple)
             else [*values]
         )
-        numbers = any(isinstance(each, Scalar) for each in found)
-        if named or not numbers or any(isinstance(each, Tile) for each in found):
+        numbers = any(isinstance(value, Scalar) for value in operands)
+        if named or not numbers or any(isinstance(value, Tile) for value in operands):
             return plain(*values, **named)
-        return reduce(two, found)
+        return reduce(two, operands)
 
     return call
 
@@ -363,7 +371,7 @@ def _quantifier(stop: bool) -> Callable[[Iterable[object]], object]:
     """`all` (a false value stops it) or `any` (a true one) of values of the program."""
 
     def call(values: Iterable[object]) -> object:
-        return _until(stop, not stop, (lambda each=each: bool_(each) for each in values), None)
+        return _until(stop, not stop, (lambda each=item: bool_(each) for item in values), None)
 
     return call
 

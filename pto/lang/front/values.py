@@ -98,13 +98,13 @@ class VariableSlots:
                 self.always.add(key)
 
     def read(self) -> Values:
-        found: Values = {}
+        contents: Values = {}
         for name, cell in self._cells.items():
             try:
-                found[name] = cell.cell_contents
+                contents[name] = cell.cell_contents
             except ValueError:
-                found[name] = MISSING
-        return found
+                contents[name] = MISSING
+        return contents
 
     def write(self, values: Values) -> None:
         for name, cell in self._cells.items():
@@ -129,16 +129,16 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def leaves(value: object) -> list[object]:
-    found = parts(value)
-    return [value] if found is None else [leaf for each in found for leaf in leaves(each)]
+    inner = parts(value)
+    return [value] if inner is None else [leaf for part in inner for leaf in leaves(part)]
 
 
-def rebuilt(like: object, made: Iterator[object]) -> object:
+def rebuilt(like: object, new_leaves: Iterator[object]) -> object:
     """A value of the structure of `like` with other leaves."""
-    found = parts(like)
-    if found is None:
-        return next(made)
-    return with_parts(like, [rebuilt(each, made) for each in found])
+    inner = parts(like)
+    if inner is None:
+        return next(new_leaves)
+    return with_parts(like, [rebuilt(part, new_leaves) for part in inner])
 
 
 def with_parts(like: object, new: Sequence[object]) -> object:
@@ -236,11 +236,11 @@ def words(value: object) -> str:
 
 def require_one_tile_type(a: Tile, b: Tile) -> None:
     """Raise Unjoinable unless one buffer can hold either tile."""
-    for each in (a, b):
-        maker = each.value.maker
-        if each.spec.role is not Role.VEC:
+    for tile in (a, b):
+        maker = tile.value.maker
+        if tile.spec.role is not Role.VEC:
             raise Unjoinable(
-                f"it would be one of two tiles of role {each.role}, and only tiles of the vector"
+                f"it would be one of two tiles of role {tile.role}, and only tiles of the vector"
                 " unit are copied"
             )
         if maker is None or maker.row is not ALLOC_TILE:
@@ -262,11 +262,11 @@ def buffer(trace: Trace, like: Tile, name: str) -> Tile:
     """A new tile with the type of another one."""
     type = like.value.type
     assert isinstance(type, TileBuf)
-    made = trace.alloc(
+    tile = trace.alloc(
         type if like.fixed else _whole(like), like.known_region if like.fixed else None, None
     )
-    made.value.name, made.asked = name, like.asked
-    return made
+    tile.value.name, tile.asked = name, like.asked
+    return tile
 
 
 def copy(trace: Trace, dst: Tile, src: Tile) -> None:
@@ -284,9 +284,9 @@ def copy(trace: Trace, dst: Tile, src: Tile) -> None:
 def ahead_of(trace: Trace, op: Operation) -> Generator[None]:
     """A context in which emitted operations are inserted before `op`."""
     block = trace.builder.block
-    known = set(block.ops)
+    before = set(block.ops)
     yield
     after = block.ops[block.ops.index(op) + 1 :]
-    new = [each for each in after if each not in known]
-    for each in new:
-        each.move_before(op)
+    new = [op_after for op_after in after if op_after not in before]
+    for op_after in new:
+        op_after.move_before(op)

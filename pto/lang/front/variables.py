@@ -40,13 +40,13 @@ def _bound(node: ast.AST) -> Iterator[str]:
         yield node.name
     elif isinstance(node, ast.MatchMapping) and node.rest:
         yield node.rest
-    for each in ast.iter_child_nodes(node):
-        yield from _bound(each)
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)
 
 
 def binds(nodes: Iterable[ast.AST]) -> bool:
     """True if there is a `:=` inside."""
-    return any(isinstance(n, ast.NamedExpr) for each in nodes for n in ast.walk(each))
+    return any(isinstance(n, ast.NamedExpr) for root in nodes for n in ast.walk(root))
 
 
 def read(*nodes: ast.AST | None) -> Names:
@@ -59,7 +59,7 @@ def _read(node: ast.AST) -> Iterator[str]:
         if isinstance(node.ctx, ast.Load):
             yield node.id
         return
-    inner = (name for each in ast.iter_child_nodes(node) for name in _read(each))
+    inner = (name for child in ast.iter_child_nodes(node) for name in _read(child))
     local = _local(node)
     yield from (name for name in inner if name not in local)
     if isinstance(node, _COMPREHENSIONS):  # the first iterable is outside
@@ -76,13 +76,13 @@ def _read(node: ast.AST) -> Iterator[str]:
 def _local(node: ast.AST) -> Names:
     """The variables of a function or comprehension itself."""
     if isinstance(node, _COMPREHENSIONS):
-        return bound(each.target for each in node.generators)
+        return bound(generator.target for generator in node.generators)
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
         return NONE
-    own = frozenset(parameters(node))
+    names = frozenset(parameters(node))
     if isinstance(node, ast.Lambda):
-        return own
-    return (own | bound(node.body) | declared(node.body, ast.Global)) - declared(
+        return names
+    return (names | bound(node.body) | declared(node.body, ast.Global)) - declared(
         node.body, ast.Nonlocal
     )
 
@@ -107,26 +107,28 @@ def map_blocks(node: ast.stmt, change: Callable[[list[ast.stmt]], list[ast.stmt]
 
 def declared(body: Iterable[ast.stmt], kind: type[ast.Global | ast.Nonlocal]) -> Names:
     """The names of `global` or `nonlocal` statements of one function."""
-    found = (node.names for node in own_nodes(body) if isinstance(node, kind))
-    return frozenset(name for names in found for name in names)
+    listed = (node.names for node in own_nodes(body) if isinstance(node, kind))
+    return frozenset(name for names in listed for name in names)
 
 
 def shared(body: Iterable[ast.stmt]) -> dict[str, Names]:
     """The names that functions inside declare `nonlocal`, by function: a call may bind them."""
-    found = (n for each in body for n in ast.walk(each) if isinstance(n, ast.FunctionDef))
-    inner = {n.name: frozenset(_nonlocals(n)) for n in found}
+    functions = (
+        n for statement in body for n in ast.walk(statement) if isinstance(n, ast.FunctionDef)
+    )
+    inner = {n.name: frozenset(_nonlocals(n)) for n in functions}
     return {name: names for name, names in inner.items() if names}
 
 
 def _nonlocals(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Nonlocal):
-            yield from each.names
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Nonlocal):
+            yield from inner.names
 
 
 def note_liveness(body: Sequence[ast.stmt]) -> None:
     """Store on each branch and loop of a function the variables that are read later."""
-    functions = (n for each in body for n in ast.walk(each))
+    functions = (n for statement in body for n in ast.walk(statement))
     captured = [n for n in functions if isinstance(n, (*_SCOPES, ast.Lambda))]
     around = declared(body, ast.Nonlocal)  # the function around reads them after a call
     _Live(read(*captured).union(around, *shared(body).values())).block(body, NONE)
@@ -138,8 +140,8 @@ class _Live:
 
     def block(self, body: Sequence[ast.stmt], out: Names) -> Names:
         """The variables that are live before a block, given those that are live after it."""
-        for each in reversed(body):
-            out = self._statement(each, out | self._always)
+        for statement in reversed(body):
+            out = self._statement(statement, out | self._always)
         return out
 
     def _statement(self, s: ast.stmt, out: Names) -> Names:

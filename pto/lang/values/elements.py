@@ -13,17 +13,17 @@ from pto.lang.call.place import located, mistake
 ELEMENTS: dict[str, DType] = {kind.name: kind for kind in ALL}
 
 
-def element(given: Any) -> DType:
+def element(element_type: Any) -> DType:
     """The element type for `pto.f32`, "f32", np.float32 or an array's dtype."""
-    if isinstance(given, DType):
-        return given
+    if isinstance(element_type, DType):
+        return element_type
     try:
-        return dtype(given if isinstance(given, str) else np.dtype(given))
+        return dtype(element_type if isinstance(element_type, str) else np.dtype(element_type))
     except PtoError as error:
         raise located(error) from None
     except TypeError:
         raise mistake(
-            "PTO-T207", f"{given!r} is not an element type", help="use pto.f32, pto.i8, ..."
+            "PTO-T207", f"{element_type!r} is not an element type", help="use pto.f32, pto.i8, ..."
         ) from None
 
 

@@ -21,8 +21,8 @@ class Linear:
         terms = dict(self.terms)
         for key, factor in other.terms.items():
             terms[key] = terms.get(key, 0) + sign * factor
-        kept = {key: factor for key, factor in terms.items() if factor}
-        return Linear(self.const + sign * other.const, kept)
+        nonzero = {key: factor for key, factor in terms.items() if factor}
+        return Linear(self.const + sign * other.const, nonzero)
 
     def times(self, factor: int) -> Linear:
         if factor == 0:

@@ -27,10 +27,10 @@ _NUMBERS = (INDEX, *map(scalar_type, (I64, I32, I16, F32)))
 
 @lru_cache(maxsize=1)
 def _by_operator() -> dict[str, list[Instr]]:
-    found: dict[str, list[Instr]] = {}
+    rows_of: dict[str, list[Instr]] = {}
     for row in rows():
-        found.setdefault(row.traits.operator, []).append(row)
-    return found
+        rows_of.setdefault(row.traits.operator, []).append(row)
+    return rows_of
 
 
 def operations(sign: str, *types: Type | None, unsigned: bool = False) -> list[Instr]:

@@ -17,21 +17,25 @@ Given = Mapping[str, Any]  # what is read, by operand name: tiles, views, number
 Follow = Callable[[Session, Tile, Given], Extents]
 
 
-def _first(names: tuple[str, ...], given: Given) -> Tile | None:
-    return next((given[n] for n in names if isinstance(given.get(n), Tile)), None)
+def _first(names: tuple[str, ...], operands: Given) -> Tile | None:
+    return next((operands[n] for n in names if isinstance(operands.get(n), Tile)), None)
 
 
-def _like(session: Session, dst: Tile, given: Given) -> Extents:
+def _like(session: Session, dst: Tile, operands: Given) -> Extents:
     """The region of the first source with the shape and type of the destination, else with its
     shape (as a mask may have), else the present one."""
-    listed = [each for v in given.values() for each in (v if isinstance(v, list) else (v,))]
-    alike = [each for each in listed if isinstance(each, Tile) and each.shape == dst.shape]
+    listed = [
+        operand for v in operands.values() for operand in (v if isinstance(v, list) else (v,))
+    ]
+    alike = [
+        operand for operand in listed if isinstance(operand, Tile) and operand.shape == dst.shape
+    ]
     alike.sort(key=lambda each: each.dtype is not dst.dtype)
     return session.region(alike[0] if alike else dst)
 
 
-def _product(session: Session, dst: Tile, given: Given) -> Extents:
-    lhs, rhs = _first(("lhs", "a"), given), _first(("rhs", "b"), given)
+def _product(session: Session, dst: Tile, operands: Given) -> Extents:
+    lhs, rhs = _first(("lhs", "a"), operands), _first(("rhs", "b"), operands)
     if lhs is None or rhs is None:
         return dst.shape
     return session.region(lhs)[0], session.region(rhs)[1]
@@ -40,22 +44,22 @@ def _product(session: Session, dst: Tile, given: Given) -> Extents:
 def _from_source(make: Callable[[Extent, Extent, Tile], Extents]) -> Follow:
     """A rule that makes the region from the rows and columns of the source."""
 
-    def follow(session: Session, dst: Tile, given: Given) -> Extents:
-        source = _first(("src0", "src"), given)
+    def follow(session: Session, dst: Tile, operands: Given) -> Extents:
+        source = _first(("src0", "src"), operands)
         return dst.shape if source is None else make(*session.region(source), dst)
 
     return follow
 
 
-def _cut(session: Session, dst: Tile, given: Given) -> Extents:
+def _cut(session: Session, dst: Tile, operands: Given) -> Extents:
     """The part of the destination that a window on the source's valid region fills."""
-    source = _first(("src",), given)
+    source = _first(("src",), operands)
     if source is None:
         return dst.shape
-    starts = (given.get("indexRow", 0), given.get("indexCol", 0))
+    starts = (operands.get("indexRow", 0), operands.get("indexCol", 0))
     extents = (
-        fill(size, valid, start, whole)
-        for size, valid, start, whole in zip(
+        fill(size, valid, start, extent)
+        for size, valid, start, extent in zip(
             dst.shape, session.region(source), starts, source.shape, strict=True
         )
     )
@@ -63,22 +67,22 @@ def _cut(session: Session, dst: Tile, given: Given) -> Extents:
     return rows, cols
 
 
-def _by_number(session: Session, dst: Tile, given: Given) -> Extents:
+def _by_number(session: Session, dst: Tile, operands: Given) -> Extents:
     """A row for each index, or an element for each."""
-    numbers = _first(("idx",), given)
+    numbers = _first(("idx",), operands)
     if numbers is None or numbers.shape == dst.shape:
-        return _like(session, dst, given)
+        return _like(session, dst, operands)
     rows, cols = session.region(numbers)
     return (cols if numbers.rows == 1 else rows), session.region(dst)[1]
 
 
-def _by_places(session: Session, dst: Tile, given: Given) -> Extents:
+def _by_places(session: Session, dst: Tile, operands: Given) -> Extents:
     """An element for each index, if there are indices."""
-    places = _first(("indices",), given)
-    return _like(session, dst, given) if places is None else session.region(places)
+    places = _first(("indices",), operands)
+    return _like(session, dst, operands) if places is None else session.region(places)
 
 
-def _all(session: Session, dst: Tile, given: Given) -> Extents:
+def _all(session: Session, dst: Tile, operands: Given) -> Extents:
     return dst.shape
 
 
@@ -97,6 +101,6 @@ _FOLLOW: dict[RegionRule, Follow] = {
 }
 
 
-def follow(session: Session, row: Instr, dst: Tile, given: Given) -> Extents:
+def follow(session: Session, row: Instr, dst: Tile, operands: Given) -> Extents:
     """The valid region `dst` has after this instruction."""
-    return _FOLLOW[row.traits.region](session, dst, given)
+    return _FOLLOW[row.traits.region](session, dst, operands)

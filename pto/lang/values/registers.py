@@ -31,12 +31,12 @@ class _Register(Operators[R], ValueHandle):
     def apply(self, sign: str, *operands: Any, **attrs: object) -> Any:
         from pto.lang.call.invoke import invoke  # it wraps results in the classes of this module
 
-        for each in operands:
-            if not isinstance(each, ValueHandle) and not is_number(each):
-                self._refuse(each)
+        for operand in operands:
+            if not isinstance(operand, ValueHandle) and not is_number(operand):
+                self._refuse(operand)
         types = [None if is_number(o) or isinstance(o, Scalar) else o.type for o in operands]
-        found = operations(sign, *types)
-        return invoke(found[0], operands, attrs) if found else self._refuse(operands[-1])
+        rows = operations(sign, *types)
+        return invoke(rows[0], operands, attrs) if rows else self._refuse(operands[-1])
 
     def _refuse(self, other: object) -> NoReturn:
         raise mistake(

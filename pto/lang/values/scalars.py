@@ -65,9 +65,9 @@ class Scalar(Comparisons["Scalar[object]"], Operators["Scalar[object]"], ValueHa
         return convert(self, scalar_type(element(kind)))
 
     def operate(self, sign: str, a: object, b: object) -> Scalar[object]:
-        for each in (a, b):
-            if isinstance(each, Operators) and not isinstance(each, Scalar):
-                return each.operate(sign, a, b)  # a tile, a carry
+        for operand in (a, b):
+            if isinstance(operand, Operators) and not isinstance(operand, Scalar):
+                return operand.operate(sign, a, b)  # a tile, a carry
         return a - arith("//", a, b) * b if sign == "%" else arith(sign, a, b)
 
     def compare(self, sign: str, a: object, b: object) -> Scalar[object]:
@@ -208,10 +208,10 @@ def converted(number: Scalar[object], type: ScalarType, *, implicit: bool) -> Sc
     value = number.used()
     for row, step in cast_steps(source, type):
         (value,) = current().emit(row, {"in": value}, results=[step], names=[value.name])
-    made = current().scalar(value)
-    if isinstance(made, Scalar) and _holds(type, source):
-        made.linear = number.linear
-    return made
+    result = current().scalar(value)
+    if isinstance(result, Scalar) and _holds(type, source):
+        result.linear = number.linear
+    return result
 
 
 def _holds(type: ScalarType, source: ScalarType) -> bool:
@@ -255,32 +255,32 @@ def _is_unsigned(type: ScalarType) -> bool:
 
 def _are_as_wide(a: ScalarType, b: ScalarType) -> bool:
     """Two integers of one width."""
-    widths = {each.dtype.bits if each.dtype else 64 for each in (a, b)}
+    widths = {scalar.dtype.bits if scalar.dtype else 64 for scalar in (a, b)}
     return a.is_integer and b.is_integer and len(widths) == 1
 
 
-def _joined(a: object, b: object, what: str) -> tuple[Value, Value, ScalarType]:
+def _joined(a: object, b: object, sign: str) -> tuple[Value, Value, ScalarType]:
     """Both operands in a common type: a number takes the Scalar's, an integer beside index is
     index."""
-    for each in (a, b):
-        if not is_number(each) and not isinstance(each, Scalar):
+    for operand in (a, b):
+        if not is_number(operand) and not isinstance(operand, Scalar):
             raise mistake(
-                "PTO-T202", f"`{what}` joins numbers of a kernel, got {type(each).__name__}"
+                "PTO-T202", f"`{sign}` joins numbers of a kernel, got {type(operand).__name__}"
             )
     _settle(a, b)
     _settle(b, a)
-    kinds = [each.scalar for each in (a, b) if isinstance(each, Scalar)]
+    kinds = [operand.scalar for operand in (a, b) if isinstance(operand, Scalar)]
     kind = kinds[0]
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         if kinds[0].is_float or kinds[1].is_float or INDEX not in kinds:
             names = " and ".join(k.name for k in kinds)
             raise mistake(
-                "PTO-T202", f"`{what}` of {names}: one type is needed", help="convert with .to()"
+                "PTO-T202", f"`{sign}` of {names}: one type is needed", help="convert with .to()"
             )
         kind = INDEX
     if (isinstance(a, float) or isinstance(b, float)) and not kind.is_float:
         raise mistake(
-            "PTO-T202", f"`{what}` of {kind.name} and a float", help="convert with .to(pto.f32)"
+            "PTO-T202", f"`{sign}` of {kind.name} and a float", help="convert with .to(pto.f32)"
         )
     return as_value(a, kind), as_value(b, kind), kind
 
@@ -353,17 +353,17 @@ def arith(sign: str, a: object, b: object) -> Extent:
         return linear.known
     session = current()
     (value,) = session.emit(rows[0], {"lhs": left, "rhs": right}, results=[kind])
-    made = session.scalar(value)
-    if linear is not None and isinstance(made, Scalar):
-        made.linear = linear
-    return made
+    result = session.scalar(value)
+    if linear is not None and isinstance(result, Scalar):
+        result.linear = linear
+    return result
 
 
 def _require_defined(sign: str, a: object, b: object) -> None:
     """Refuse a division by the constant zero, and a shift by a negative constant, of integers."""
     if sign in ("//", "cdiv") and type(b) is int and b == 0:
-        what = a if is_number(a) else f"%{a.value.name}" if isinstance(a, Scalar) else type(a)
-        raise mistake("PTO-S132", f"integer division of {what} by zero")
+        divided = a if is_number(a) else f"%{a.value.name}" if isinstance(a, Scalar) else type(a)
+        raise mistake("PTO-S132", f"integer division of {divided} by zero")
     if sign in ("<<", ">>") and type(b) is int and b < 0:
         raise mistake("PTO-T202", f"`{sign}` by {b}: a shift is by zero or more bits")
 
@@ -429,13 +429,13 @@ def select(condition: object, a: Any, b: Any) -> Any:
         return a if condition else b
     condition = converted(condition, scalar_type(I1), implicit=True)  # pyright: ignore[reportUnknownArgumentType]
     a, b = _truths_counted("select", a, b)
-    numbers = [each for each in (a, b) if isinstance(each, Scalar)]
+    numbers = [operand for operand in (a, b) if isinstance(operand, Scalar)]
     kind = numbers[0].scalar if numbers else type_of(a if isinstance(a, float) else b)
     values = (condition.used(), as_value(a, kind), as_value(b, kind))
     row = operations("select", condition.type)[0]
     session = current()
-    given = dict(zip(row.operand_names, values, strict=True))
-    (value,) = session.emit(row, given, results=[kind], names=["chosen"])
+    operands = dict(zip(row.operand_names, values, strict=True))
+    (value,) = session.emit(row, operands, results=[kind], names=["chosen"])
     return session.scalar(value)
 
 

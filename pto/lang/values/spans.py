@@ -33,19 +33,19 @@ class WindowSpan:
     def _kind(self) -> tuple[bool, bool]:
         return self.is_open, self.is_whole
 
-    def size_for(self, room: int) -> Extent:
-        """The number of elements to move into a tile with `room` elements along this axis."""
+    def size_for(self, capacity: int) -> Extent:
+        """The number of elements to move into a tile with `capacity` elements along this axis."""
         if is_number(self.extent):
-            return min(room, self.extent)
-        if self.is_whole and current().limit(self.extent, room):
+            return min(capacity, self.extent)
+        if self.is_whole and current().limit(self.extent, capacity):
             return self.extent
-        known = linear_of(self.extent)
-        if known is not None and known.multiple and known.multiple % room == 0:
-            return room  # whole tiles: what lies beyond the array is an error, not an edge
-        least = lambda: arith("min", arith("max", self.extent, 0), room)  # noqa: E731
-        if known is None:
+        linear = linear_of(self.extent)
+        if linear is not None and linear.multiple and linear.multiple % capacity == 0:
+            return capacity  # whole tiles: what lies beyond the array is an error, not an edge
+        least = lambda: arith("min", arith("max", self.extent, 0), capacity)  # noqa: E731
+        if linear is None:
             return least()
-        key = room, known.const, frozenset(known.terms.items())
+        key = capacity, linear.const, frozenset(linear.terms.items())
         return current().once(key, least)
 
 

@@ -111,14 +111,14 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
         on it. One instruction: tmov, or texpands; tsetval for an element, `t[r, c] = 0.0`."""
         from pto.lang.express import algebra, elements
 
-        whole = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+        is_everything = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
         if isinstance(key, Comparison):
             raise mistake(
                 "PTO-U081",
                 "a comparison cannot choose elements to write: an instruction writes a window",
                 help="choose by element: t = pto.where(t > 0.0, t, 0.0)",
             )
-        if whole:
+        if is_everything:
             algebra.assign(self, value)
             return
         (row, rows), (col, cols) = self._bounds(key)
@@ -180,9 +180,11 @@ class Tile(Comparisons[Comparison], Expressions, ValueHandle):
         return elements.get(self, row, col)
 
     def _bounds(self, key: object) -> list[tuple[Extent, int]]:
-        given: tuple[Extent, ...] = key if isinstance(key, tuple) else (key, slice(None))
-        pairs = [_one(each) if isinstance(each, int | Scalar) else each for each in given]
-        if len(pairs) != 2 or not all(isinstance(each, slice) for each in pairs):
+        keys: tuple[Extent, ...] = key if isinstance(key, tuple) else (key, slice(None))
+        pairs = [
+            _one(key_part) if isinstance(key_part, int | Scalar) else key_part for key_part in keys
+        ]
+        if len(pairs) != 2 or not all(isinstance(key_part, slice) for key_part in pairs):
             raise mistake(
                 "PTO-S200",
                 "an index of a tile is two slices or numbers, as t[0:8, 64:128]",
@@ -258,11 +260,13 @@ def _bounds(tile: Tile, axis: int, part: slice) -> tuple[Extent, int]:
         else (min(high, size) - low)
     )
     if part.step not in (None, 1) or not isinstance(length, int) or length < 1:
-        shown = f"{low}:{high} of {size} {_AXES[axis]}" if isinstance(length, int) else _AXES[axis]
+        range_text = (
+            f"{low}:{high} of {size} {_AXES[axis]}" if isinstance(length, int) else _AXES[axis]
+        )
         raise mistake(
             "PTO-S200",
             "a window on a tile has a size that Python knows, in steps of one, inside the tile:"
-            f" {shown}",
+            f" {range_text}",
         )
     return low, length
 
@@ -287,7 +291,7 @@ def _from_end(tile: Tile, axis: int, bound: Extent) -> Extent:
 
 def _window(tile: Tile, offsets: list[Extent], sizes: list[int]) -> Tile:
     session = current()
-    given = {
+    operands = {
         "source": tile.used(),
         "offsets": [as_value(n, INDEX) for n in offsets],
     }
@@ -297,41 +301,41 @@ def _window(tile: Tile, offsets: list[Extent], sizes: list[int]) -> Tile:
         raise RuntimeError("a window on no tile")
     rows, cols = sizes
     region = [
-        fill(size, valid, start, whole)
-        for size, valid, start, whole in zip(
+        fill(size, valid, start, is_full)
+        for size, valid, start, is_full in zip(
             sizes, session.region(tile), offsets, tile.shape, strict=True
         )
     ]
     valid = tuple(n if isinstance(n, int) else None for n in region)
     if valid != (rows, cols):
-        given["valid_row"], given["valid_col"] = (as_value(n, INDEX) for n in region)
+        operands["valid_row"], operands["valid_col"] = (as_value(n, INDEX) for n in region)
     part = TileBuf(type.elem, replace(type.tile, rows=rows, cols=cols, valid=(valid[0], valid[1])))
-    (value,) = session.emit(SUBVIEW, given, attrs=attrs, results=[part], names=["window"])
-    made = Tile(value, session, True, (region[0], region[1]))
-    made.is_filled = tile.is_filled
-    made.window_of = tile, (offsets[0], offsets[1])
-    whole = [size == extent for size, extent in zip(sizes, tile.shape, strict=True)]
-    made.asked = tile.asked[0] if whole[0] else rows, tile.asked[1] if whole[1] else cols
-    return made
+    (value,) = session.emit(SUBVIEW, operands, attrs=attrs, results=[part], names=["window"])
+    window = Tile(value, session, True, (region[0], region[1]))
+    window.is_filled = tile.is_filled
+    window.window_of = tile, (offsets[0], offsets[1])
+    is_full = [size == extent for size, extent in zip(sizes, tile.shape, strict=True)]
+    window.asked = tile.asked[0] if is_full[0] else rows, tile.asked[1] if is_full[1] else cols
+    return window
 
 
-def fill(size: int, valid: object, start: object, whole: int) -> Extent:
+def fill(size: int, valid: object, start: object, extent: int) -> Extent:
     """The number of valid elements in a window of `size` at `start` of `valid` elements."""
-    if isinstance(valid, int) and valid == whole and not isinstance(start, int):
+    if isinstance(valid, int) and valid == extent and not isinstance(start, int):
         return size  # a window of a full tile: out of bounds is an error
     if size == 1 and current().is_below(start, valid):
         return 1
     return arith("min", size, arith("max", arith("-", valid, start), 0))
 
 
-def known_size(what: str, size: Extent) -> int:
+def known_size(quantity: str, size: Extent) -> int:
     """A size as a Python int; raises for run-time values."""
     try:
         return size if isinstance(size, int) else index(size)
     except (TypeError, PtoError):
         raise mistake(
             "PTO-U203",
-            f"{what} of a tile is needed while the kernel is traced, got {size!r}",
+            f"{quantity} of a tile is needed while the kernel is traced, got {size!r}",
             help="give the largest size, and the valid region follows the data",
         ) from None
 
@@ -351,22 +355,22 @@ def tile_type(
     rows, cols = known_size("rows", rows), known_size("cols", cols)
     kind = element(dtype)
     try:
-        place = role_named(role)
+        role_of_tile = role_named(role)
         region = (rows, cols) if valid is None else (valid[0], valid[1])
         if not all(isinstance(n, int) for n in region):
             region = None, None
-        made = TileType.of(
-            place,
+        full_type = TileType.of(
+            role_of_tile,
             kind,
             rows,
             cols,
-            _layout(place, layout, fractal),
+            _layout(role_of_tile, layout, fractal),
             pad=_pad(pad, kind),
             valid=region,
         )
     except PtoError as error:
         raise located(error) from None
-    return TileBuf(scalar_type(kind), made)
+    return TileBuf(scalar_type(kind), full_type)
 
 
 def tile(
@@ -394,28 +398,28 @@ def tile(
     return session.alloc(type, valid, address)
 
 
-def _layout(place: Role, name: str | None, fractal: int | None) -> Layout:
-    chosen = name or _LAYOUTS.get(place, "ND")
-    if name is None and place is Role.LEFT and current().profile == "a2a3":
+def _layout(role: Role, name: str | None, fractal: int | None) -> Layout:
+    chosen = name or _LAYOUTS.get(role, "ND")
+    if name is None and role is Role.LEFT and current().profile == "a2a3":
         chosen = "ZZ"  # pto-isa pto_tile.hpp: left is ZZ on a2a3, NZ on a5
-    made = layout_named(chosen)
-    size = fractal or (_FRACTALS.get(place) if made.is_boxed else None)
-    return made if size is None else replace(made, fractal=size)
+    layout = layout_named(chosen)
+    size = fractal or (_FRACTALS.get(role) if layout.is_boxed else None)
+    return layout if size is None else replace(layout, fractal=size)
 
 
-def _pad(given: str | float | None, kind: DType) -> Pad:
-    if given is None:
+def _pad(pad: str | float | None, kind: DType) -> Pad:
+    if pad is None:
         return Pad.NULL
-    if isinstance(given, str):
-        return pad_named(given)
-    return Pad.custom_bits(int(encode(kind, [given])[0]))
+    if isinstance(pad, str):
+        return pad_named(pad)
+    return Pad.custom_bits(int(encode(kind, [pad])[0]))
 
 
 def assign(tile: Tile, address: object) -> None:
     """Set the byte address of a tile (manual mode). Then every tile needs an address."""
     tile.used()
-    made = tile.value.owner
-    if not isinstance(made, Operation) or made.row is not ALLOC_TILE:
+    allocation = tile.value.owner
+    if not isinstance(allocation, Operation) or allocation.row is not ALLOC_TILE:
         raise mistake("PTO-U204", "only a tile of its own can be placed, not a window or a cast")
     if not isinstance(address, int):
         raise mistake("PTO-U204", f"an address is a Python number, got {address!r}")

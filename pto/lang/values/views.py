@@ -94,13 +94,13 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         to the front.
         """
         keys = list(key) if isinstance(key, tuple) else [key]
-        given = sum(k is not None and k is not Ellipsis for k in keys)
-        if given > self.ndim:
+        count = sum(k is not None and k is not Ellipsis for k in keys)
+        if count > self.ndim:
             size = "x".join(str(n) if isinstance(n, int) else "?" for n in self.shape)
-            told = f"{given} indices for {self.pointer.name}, an array of shape {size}"
-            raise mistake("PTO-S201", told, help="write at most one for each dimension")
+            message = f"{count} indices for {self.pointer.name}, an array of shape {size}"
+            raise mistake("PTO-S201", message, help="write at most one for each dimension")
         at = next((n for n, k in enumerate(keys) if k is Ellipsis), len(keys))
-        keys[at : at + 1] = [slice(None)] * (self.ndim - given)
+        keys[at : at + 1] = [slice(None)] * (self.ndim - count)
         if any(k is None for k in keys):
             return self.widened(keys)[tuple(slice(None) if k is None else k for k in keys)]
         if any(isinstance(k, slice) and not in_ones(k) for k in keys):
@@ -122,7 +122,9 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
                 f"axes {order} of an array with {self.ndim} dimensions",
                 help="name each axis once: x.transpose(0, 2, 1)",
             )
-        shape, strides = (tuple(each[n] for n in order) for each in (self.shape, self.strides))
+        shape, strides = (
+            tuple(numbers[n] for n in order) for numbers in (self.shape, self.strides)
+        )
         return view_of(self.pointer, self.dtype, shape, strides)
 
     def widened(self, keys: Sequence[object]) -> Whole:
@@ -137,7 +139,7 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
 
     def _stepped(self, keys: list[Extent]) -> View:
         """A window with steps: a plain window on an array with multiplied strides."""
-        shape, strides, place = list(self.shape), list(self.strides), 0
+        shape, strides, offset = list(self.shape), list(self.strides), 0
         for n, key in enumerate(keys):
             if not isinstance(key, slice) or in_ones(key):
                 continue
@@ -149,15 +151,15 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
                     help="pto.flip(t) reverses a tile",
                 )
             span = span_of(slice(key.start, key.stop), shape[n])
-            place = arith("+", place, arith("*", span.start, strides[n]))
+            offset = arith("+", offset, arith("*", span.start, strides[n]))
             shape[n] = arith("//", arith("+", span.extent, key.step - 1), key.step)
             strides[n] = arith("*", strides[n], key.step)
             keys[n] = (
                 slice(None) if is_number(shape[n]) and key.stop is not None else slice(0, None)
             )
-        given = {"ptr": self.pointer, "offset": as_value(place, INDEX)}
+        operands = {"ptr": self.pointer, "offset": as_value(offset, INDEX)}
         type = pointer_type(self.dtype)
-        (moved,) = current().emit(ADDPTR, given, results=[type], names=[self.pointer.name])
+        (moved,) = current().emit(ADDPTR, operands, results=[type], names=[self.pointer.name])
         return view_of(moved, self.dtype, tuple(shape), tuple(strides))[tuple(keys)]
 
     def __iter__(self) -> NoReturn:
@@ -183,8 +185,8 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         count = prod(self.shape)
         if self.strides != contiguous(self.shape):
             raise mistake("PTO-S201", "only an array without gaps can be reshaped")
-        known = -prod(shape) if -1 in shape else prod(shape)
-        sizes = tuple(count // known if n == -1 and known else n for n in shape)
+        product = -prod(shape) if -1 in shape else prod(shape)
+        sizes = tuple(count // product if n == -1 and product else n for n in shape)
         if prod(sizes) != count or len(sizes) > MAX_RANK or min(sizes, default=0) < 0:
             raise mistake("PTO-S201", f"an array of shape {self.shape} cannot become {shape}")
         return view_of(self.pointer, self.dtype, sizes, contiguous(sizes))
@@ -192,12 +194,12 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
     def view(self, dtype: object) -> Whole:
         """The same bits as elements of another type; the last dimension grows or shrinks."""
         self._require_known("seen as another type")
-        kind, own = element(dtype), self.dtype
-        last, rest = divmod(self.shape[-1] * own.itemsize, kind.itemsize)
+        kind, current_type = element(dtype), self.dtype
+        last, rest = divmod(self.shape[-1] * current_type.itemsize, kind.itemsize)
         if rest or self.strides != contiguous(self.shape):
             raise mistake(
                 "PTO-S201",
-                f"an array of shape {self.shape} and {own} cannot be seen as {kind}",
+                f"an array of shape {self.shape} and {current_type} cannot be seen as {kind}",
                 help="whole elements fit into the last dimension of an array without gaps",
             )
         to = [pointer_type(kind)]
@@ -215,11 +217,11 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         """True if its elements are in column-major order."""
         return [is_number(n) and n == 1 for n in self.strides[-2:]] == [True, False]
 
-    def _require_known(self, what: str) -> None:
+    def _require_known(self, action: str) -> None:
         if not all(map(is_number, self.shape)):
             raise mistake(
                 "PTO-S201",
-                f"an array with named sizes cannot be {what} inside a kernel",
+                f"an array with named sizes cannot be {action} inside a kernel",
                 help="do it to the array before the call, or leave the names out",
             )
 
@@ -233,7 +235,7 @@ def view_of(pointer: Value, dtype: DType, shape: Sizes, strides: Sizes) -> Whole
     """An array over a pointer."""
     if not 1 <= len(shape) <= MAX_RANK:
         raise mistake("PTO-S201", f"a global array has 1 to {MAX_RANK} dimensions, not {shape}")
-    given = {
+    operands = {
         "ptr": pointer,
         "shape": [as_value(n, INDEX) for n in shape],
         "strides": [as_value(n, INDEX) for n in strides],
@@ -241,7 +243,7 @@ def view_of(pointer: Value, dtype: DType, shape: Sizes, strides: Sizes) -> Whole
     sizes = tuple(n if is_number(n) else None for n in shape)
     type = ViewType(sizes, scalar_type(dtype), partition=False)
     session, names = current(), [f"{pointer.name}_view"]
-    (value,) = session.emit(MAKE_TENSOR_VIEW, given, results=[type], names=names)
+    (value,) = session.emit(MAKE_TENSOR_VIEW, operands, results=[type], names=names)
     return Global[Any](value, session, pointer, shape, strides)
 
 
@@ -263,14 +265,14 @@ class View(Elsewhere):
     def __getitem__(self, key: object) -> View:
         """A window on the window, with NumPy's indexing of its slices."""
         keys = list(key) if isinstance(key, tuple) else [key]
-        free, given = self._sliced, sum(k is not None for k in keys)
-        if given > len(free):
-            raise mistake("PTO-S201", f"{given} indices for a window of {len(free)} dimensions")
-        if given < len(keys):
+        free, count = self._sliced, sum(k is not None for k in keys)
+        if count > len(free):
+            raise mistake("PTO-S201", f"{count} indices for a window of {len(free)} dimensions")
+        if count < len(keys):
             return self._widened(keys, free)[tuple(slice(None) if k is None else k for k in keys)]
         spans = list(self.spans)
-        for n, each in zip(free, keys, strict=False):
-            spans[n] = spans[n].part(each)
+        for n, part in zip(free, keys, strict=False):
+            spans[n] = spans[n].part(part)
         return View(self.array, spans)
 
     def _widened(self, keys: Sequence[object], free: Sequence[int]) -> View:
@@ -340,32 +342,32 @@ class View(Elsewhere):
         """Raise if a dimension that the user did not slice is larger than the tile: its rest would
         be silently left out."""
         row, col = self.axes()
-        for what, axis, room, times in (
+        for unit, axis, capacity, times in (
             ("rows", row, region[0], self.inner_rows),
             ("columns", col, region[1], 1),
         ):
             span = None if axis is None else self.spans[axis]
-            if span is None or not is_number(span.extent) or not is_number(room):
+            if span is None or not is_number(span.extent) or not is_number(capacity):
                 continue
-            if span.extent * times > room and not (span.is_open and not span.is_whole):
-                raise self._left_out(what, room, span.extent, times)
+            if span.extent * times > capacity and not (span.is_open and not span.is_whole):
+                raise self._left_out(unit, capacity, span.extent, times)
 
-    def _left_out(self, what: str, room: int, extent: int, times: int) -> Exception:
+    def _left_out(self, unit: str, capacity: int, extent: int, times: int) -> Exception:
         name = self.array.pointer.name
-        each = f"{name}[..., j : j + {room}] with j of pto.range(0, {extent}, {room})"
-        whole = all(span.is_whole for span in self.spans)
-        has = f"{name} has" if whole else f"the window of {name} has"
+        slices = f"{name}[..., j : j + {capacity}] with j of pto.range(0, {extent}, {capacity})"
+        is_whole = all(span.is_whole for span in self.spans)
+        has = f"{name} has" if is_whole else f"the window of {name} has"
         more = ""
         if times > 1:  # else a size may be known only when the kernel runs
             rows = [str(span.extent) for span in self.spans if not span.is_index][:-1]
             more = f" ({' x '.join(rows)}, of all dimensions but the last)"
         return mistake(
             "PTO-U080",
-            f"the tile takes {room} {what}, and {has} {extent * times}{more}:"
+            f"the tile takes {capacity} {unit}, and {has} {extent * times}{more}:"
             " the rest would be left out",
             help=f"index the outer dimensions, one tile at a time: {name}[i, ...]"
             if times > 1
-            else f"say which {what}: a slice from a loop counter, {each}; or use a larger tile",
+            else f"say which {unit}: a slice from a loop counter, {slices}; or use a larger tile",
         )
 
     def lower_for(self, region: Region) -> Value:
@@ -379,19 +381,19 @@ class View(Elsewhere):
 
     def place_of(self, number: Extent) -> Extent:
         """Offset from the pointer of element `number` of the window, counted row by row."""
-        strides, place = self.array.strides, 0
+        strides, position = self.array.strides, 0
         sizes = [span.extent for span in self.spans]
-        known = is_number(number) and all(map(is_number, sizes))
-        if known and not 0 <= number < prod(sizes):
+        is_constant = is_number(number) and all(map(is_number, sizes))
+        if is_constant and not 0 <= number < prod(sizes):
             raise mistake("PTO-S201", f"element {number} of a view of {prod(sizes)} elements")
         if all(span.is_whole for span in self.spans) and strides == contiguous(self.array.shape):
             return number
         for n, (span, stride) in reversed(list(enumerate(zip(self.spans, strides, strict=True)))):
             lines = 0 if n == 0 else arith("//", number, span.extent)
             inside = arith("-", number, arith("*", lines, span.extent))
-            place = arith("+", place, arith("*", arith("+", span.start, inside), stride))
+            position = arith("+", position, arith("*", arith("+", span.start, inside), stride))
             number = lines
-        return place
+        return position
 
     def place_at(self, indices: Sequence[Extent]) -> Extent:
         """Offset from the pointer of the element at these indices of the window."""
@@ -401,13 +403,13 @@ class View(Elsewhere):
                 f"{len(indices)} indices of a view of {len(self._sliced)} dimensions",
                 help="one for each dimension: isa.load_scalar(x, i, j)",
             )
-        given, place = iter(indices), 0
+        inside_indices, position = iter(indices), 0
         for span, stride in zip(self.spans, self.array.strides, strict=True):
-            inside = 0 if span.is_index else next(given)
+            inside = 0 if span.is_index else next(inside_indices)
             if is_number(inside) and is_number(span.extent) and not 0 <= inside < span.extent:
                 raise mistake("PTO-S201", f"index {inside} of a dimension of size {span.extent}")
-            place = arith("+", place, arith("*", arith("+", span.start, inside), stride))
-        return place
+            position = arith("+", position, arith("*", arith("+", span.start, inside), stride))
+        return position
 
     def lower_whole(self) -> Value:
         """The whole window as a value of the program."""
@@ -420,7 +422,7 @@ class View(Elsewhere):
         return span.extent * times if fixed and not span.is_index else size
 
     def _partition(self, sizes: list[Extent]) -> Value:
-        given = {
+        operands = {
             "source": self.array.used(),
             "offsets": [
                 as_value(_start(span, size, limit), INDEX)
@@ -430,7 +432,7 @@ class View(Elsewhere):
         }
         shape = tuple(n if is_number(n) else None for n in sizes)
         type = ViewType(shape, scalar_type(self.array.dtype), partition=True)
-        (value,) = current().emit(PARTITION_VIEW, given, results=[type], names=["part"])
+        (value,) = current().emit(PARTITION_VIEW, operands, results=[type], names=["part"])
         return value
 
 

@@ -46,10 +46,10 @@ def suggestion(gap: Gap, finding: Diagnostic, before: list[Diagnostic], rerun: R
 
 
 def _is_better(finding: Diagnostic, before: list[Diagnostic], after: list[Diagnostic]) -> bool:
-    known = {_key(d) for d in before}
+    keys_before = {_key(d) for d in before}
     left = {_key(d) for d in after}
     errors = {_key(d) for d in after if d.severity == "error"}
-    return _key(finding) not in left and errors <= known
+    return _key(finding) not in left and errors <= keys_before
 
 
 def _key(d: Diagnostic) -> tuple[str, object, object]:
@@ -131,7 +131,7 @@ def place_of(op: Operation) -> str:
 
 def _index(op: Operation) -> int:
     ops = op.parent.ops if op.parent else []
-    return next(i for i, each in enumerate(ops) if each is op)
+    return next(i for i, candidate in enumerate(ops) if candidate is op)
 
 
 def _outside(op: Operation) -> Operation:

@@ -80,12 +80,12 @@ class Subject:
             launch(self.module, args=args, check=False, **how, **self.options)
         except PtoError as error:
             return error.diagnostics[0].message
-        asked = self.asked or [None] * len(args)
-        arrays = [(a, n) for a, n in zip(args, asked, strict=True) if isinstance(a, np.ndarray)]
-        found = b"".join(a.tobytes()[:n] for a, n in arrays)
+        sizes = self.asked or [None] * len(args)
+        arrays = [(a, n) for a, n in zip(args, sizes, strict=True) if isinstance(a, np.ndarray)]
+        contents = b"".join(a.tobytes()[:n] for a, n in arrays)
         if self.undefined is None:
-            return found
-        return np.where(self.undefined, 0, np.frombuffer(found, np.uint8)).tobytes()
+            return contents
+        return np.where(self.undefined, 0, np.frombuffer(contents, np.uint8)).tobytes()
 
     def outcomes(self, schedules: Sequence[str]) -> dict[str, bytes | str]:
         """The outcome by schedule; first finds out which bytes are undefined."""
@@ -113,7 +113,7 @@ def mutants(
     module: Module,
     *,
     args: Sequence[Any],
-    asked: Sequence[int] = (),
+    sizes: Sequence[int] = (),
     schedules: Sequence[str] = SCHEDULES,
     **options: Any,
 ) -> Iterator[Mutant]:
@@ -124,23 +124,23 @@ def mutants(
     """
     profile = TrialRun(args, options).profile(module)
     # only the reference engine has schedules and observers
-    given: dict[str, Any] = {**options, "engine": "reference"}
-    subject = Subject(ordered(module, profile), args, given, asked)
+    run_options: dict[str, Any] = {**options, "engine": "reference"}
+    subject = Subject(ordered(module, profile), args, run_options, sizes)
     functions = subject.functions()
     mode = mode_of(functions)
     plain = subject.findings(mode)[0]
-    known = {False: {_key(d) for d in plain}}
+    keys_before = {False: {_key(d) for d in plain}}
     outcomes = subject.outcomes(schedules)
     right = set(outcomes.values())
     if any(d.severity == "error" for d in plain):
         schedules = [s for s in schedules if outcomes[s] == outcomes[schedules[0]]]
     for change in changes(with_peers(functions, FunctionNames())):
         closer = change.kind == PLACES
-        if closer not in known:
-            known[closer] = {_key(d) for d in subject.findings(mode, closer=closer)[0]}
+        if closer not in keys_before:
+            keys_before[closer] = {_key(d) for d in subject.findings(mode, closer=closer)[0]}
         text = print_operation(change.op).strip()
         with change.edit():
-            judged = _judged(subject, profile, mode, known[closer], closer, schedules, right)
+            judged = _judged(subject, profile, mode, keys_before[closer], closer, schedules, right)
         judgement, why = judged
         line = change.op.loc.line if change.op.loc else 0
         yield Mutant(change.kind, text, line, judgement, why)
@@ -150,7 +150,7 @@ def _judged(
     subject: Subject,
     profile: Profile,
     mode: Any,
-    known: set[tuple[Any, ...]],
+    keys_before: set[tuple[Any, ...]],
     closer: bool,
     schedules: Sequence[str],
     right: set[bytes | str],
@@ -158,16 +158,16 @@ def _judged(
     findings, is_ended = subject.findings(mode, closer=closer)
     for question, code in contradicted(subject.functions(), profile, findings):
         return "missed", f"{question} is proved, and a run shows {code}"
-    fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in known]
+    fresh = [d for d in findings if d.code.startswith(_JUDGED) and _key(d) not in keys_before]
     # superfluous order is no error, and the rest of a pair may become superfluous
-    found = [d for d in fresh if d.code not in NEEDLESS]
-    if found or not is_ended:
-        return "found", (found or findings)[0].code
+    serious = [d for d in fresh if d.code not in NEEDLESS]
+    if serious or not is_ended:
+        return "found", (serious or findings)[0].code
     for schedule in schedules:
         outcome = subject.outcome(schedule=schedule)
         if outcome not in right:
-            what = outcome if isinstance(outcome, str) else "other values"
-            return "missed", f"{schedule}: {what}"
+            difference = outcome if isinstance(outcome, str) else "other values"
+            return "missed", f"{schedule}: {difference}"
     return "harmless", f"{len(schedules)} schedules give the same bits"
 
 

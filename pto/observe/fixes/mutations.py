@@ -190,15 +190,15 @@ def _of_memory_barrier(op: Operation, order: kinds.MemoryBarrier) -> Iterator[Ch
 
 def _of_places(ops: Sequence[Operation]) -> Iterator[Change]:
     """Move a written buffer onto the one before it: completely, and from its middle on."""
-    known: dict[Space, tuple[int, int]] = {}  # the last two addresses
+    last_addresses: dict[Space, tuple[int, int]] = {}  # the last two addresses
     written = {v for op in ops for v in op.given("out", "inout")}
     for op in ops:
-        place = _place(op)
-        if place is None or (isinstance(op.results[0].type, t.Ptr) and not _flows(op, written)):
+        placed = _place(op)
+        if placed is None or (isinstance(op.results[0].type, t.Ptr) and not _flows(op, written)):
             continue
-        space, at, now = place
-        before = known.get(space)
-        known[space] = now, at
+        space, at, now = placed
+        before = last_addresses.get(space)
+        last_addresses[space] = now, at
         if before is None or before[0] == now:
             continue
         middle = (before[0] + now) // 2 // _ALIGNED * _ALIGNED
@@ -216,11 +216,15 @@ def _place(op: Operation) -> tuple[Space, int, int] | None:
     """The space of a local buffer, the number of its address operand, and the address."""
     if not op.results:
         return None
-    made, name = op.results[0].type, op.row.traits.allocates
-    if name and isinstance(made, t.TileBuf):
-        group, space = op.group(name), made.tile.space
-    elif isinstance(made, t.Ptr) and made.space.is_local and len(op.operands) == 1:
-        group, space = op.operands, made.space
+    type_of_result, name = op.results[0].type, op.row.traits.allocates
+    if name and isinstance(type_of_result, t.TileBuf):
+        group, space = op.group(name), type_of_result.tile.space
+    elif (
+        isinstance(type_of_result, t.Ptr)
+        and type_of_result.space.is_local
+        and len(op.operands) == 1
+    ):
+        group, space = op.operands, type_of_result.space
     else:
         return None
     number = group[0].number if group else None
@@ -254,8 +258,8 @@ def _neighbour(op: Operation, step: int) -> int | None:
     """The position of the next operation with work, forwards or backwards."""
     ops, n = op.home.ops, _at(op) + step
     while 0 <= n < len(ops):
-        each = ops[n]
-        if each.regions or (each.row.order is None and _touches(each)):
+        neighbour = ops[n]
+        if neighbour.regions or (neighbour.row.order is None and _touches(neighbour)):
             return n
         n += step
     return None
@@ -283,12 +287,12 @@ def _use_other_parity(op: Operation) -> None:
 
 
 def _set_number(op: Operation, at: int, number: int) -> None:
-    made = _number(number, op.operands[at].type)
-    op.home.insert(_at(op), made)
-    op.set_operand(at, made.results[0])
+    constant = _number(number, op.operands[at].type)
+    op.home.insert(_at(op), constant)
+    op.set_operand(at, constant.results[0])
 
 
 def _number(value: int, type: t.Type) -> Operation:
-    made = Operation.of(CONSTANT, attrs={"value": Int(value, type)})
-    made.results = [Value(type, "mutated", made)]
-    return made
+    constant = Operation.of(CONSTANT, attrs={"value": Int(value, type)})
+    constant.results = [Value(type, "mutated", constant)]
+    return constant

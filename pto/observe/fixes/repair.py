@@ -50,38 +50,38 @@ class _Seen:
     @property
     def score(self) -> Score:
         """Lower is better: blocked pipes before flags left set before races."""
-        held = sum(d.code.startswith("PTO-D") for d in self.errors) - len(self.left_set)
+        waits = sum(d.code.startswith("PTO-D") for d in self.errors) - len(self.left_set)
         races = sum(d.code.startswith("PTO-R") for d in self.errors)
-        return held, len(self.left_set), races
+        return waits, len(self.left_set), races
 
 
 def repair(module: Module, launches: Sequence[TrialRun], source: str) -> Repair:
     """Repair a program as far as fixes can be proven; the module itself is unchanged."""
     edits: list[Edit] = []
-    made: list[Operation] = []
+    edited: list[Operation] = []
     done: list[str] = []
     try:
-        seen = _watch(module, launches)
-        while seen.errors and len(done) < _ROUNDS:
-            better = _step(module, launches, seen)
+        state = _watch(module, launches)
+        while state.errors and len(done) < _ROUNDS:
+            better = _step(module, launches, state)
             if better is None:
                 break
-            (words, more), seen = better
-            made += apply(more)
+            (words, more), state = better
+            edited += apply(more)
             edits += more
             done.append(words)
-        return Repair(tuple(done), text_of(module, edits, source), tuple(seen.errors))
+        return Repair(tuple(done), text_of(module, edits, source), tuple(state.errors))
     finally:
-        take_out(made)
+        take_out(edited)
 
 
 def _step(
-    module: Module, launches: Sequence[TrialRun], seen: _Seen
+    module: Module, launches: Sequence[TrialRun], state: _Seen
 ) -> tuple[Candidate, _Seen] | None:
     """The fix with the best next run, and the findings of that run; of equal ones the first."""
     best: tuple[Candidate, _Seen] | None = None
-    score = seen.score
-    for candidate in islice(_ideas(seen), _TRIED):
+    score = state.score
+    for candidate in islice(_ideas(state), _TRIED):
         with applied(candidate[1]):
             after = _watch(module, launches)
         if after.score < score:
@@ -92,36 +92,36 @@ def _step(
 
 
 def _watch(module: Module, launches: Sequence[TrialRun]) -> _Seen:
-    seen = _Seen([], [], [], [])
+    state = _Seen([], [], [], [])
     for run in launches:
         functions = entry_functions(module, run.options.get("entry"))
         watcher = Sanitizer(run.profile(module), mode_of(functions))
         ended = run.attempt(module, check=False, observer=watcher)
-        found = [d for d in (*watcher.findings(), *ended) if d.severity == "error"]
-        seen.errors.extend(d for d in found if d.code.startswith(_KINDS))
-        seen.gaps.extend(gap for _, gap in watcher.gaps() if gap is not None)
+        errors = [d for d in (*watcher.findings(), *ended) if d.severity == "error"]
+        state.errors.extend(d for d in errors if d.code.startswith(_KINDS))
+        state.gaps.extend(gap for _, gap in watcher.gaps() if gap is not None)
         for agent in watcher.order.all:
-            held = [thread.queue[0] for thread in agent.pipes.values() if thread.queue]
-            seen.waiting.extend(
-                (e.op, e.effect.flag) for e in held if isinstance(e.effect, fx.FlagWait)
+            blocked = [thread.queue[0] for thread in agent.pipes.values() if thread.queue]
+            state.waiting.extend(
+                (e.op, e.effect.flag) for e in blocked if isinstance(e.effect, fx.FlagWait)
             )
-            left = agent.flags.values() if not held else ()  # else a wait may still take them
+            left = agent.flags.values() if not blocked else ()  # else a wait may still take them
             sets = [queue[-1][1] for queue in left if queue]
-            seen.left_set.extend(
+            state.left_set.extend(
                 (s.op, s.effect.flag) for s in sets if isinstance(s.effect, fx.FlagSet)
             )
-    return seen
+    return state
 
 
 # ---- candidates
 
 
-def _ideas(seen: _Seen) -> Iterator[Candidate]:
-    for op, flag in seen.waiting:
+def _ideas(state: _Seen) -> Iterator[Candidate]:
+    for op, flag in state.waiting:
         yield from _for_wait(op, flag)
-    for op, flag in seen.left_set if not seen.waiting else ():
-        yield from _for_set(op, flag, seen.gaps)
-    for gap in seen.gaps:
+    for op, flag in state.left_set if not state.waiting else ():
+        yield from _for_set(op, flag, state.gaps)
+    for gap in state.gaps:
         yield from candidates(gap)
 
 

@@ -64,14 +64,14 @@ def touches(
     """The accesses of an event at the present time of its thread, before any of them is logged: its
     own reads do not hide earlier ones."""
     moment, time = thread.moments[-1], thread.now
-    found: list[TimedAccess] = []
+    out: list[TimedAccess] = []
     for cells, access, atomic in footprints(accesses):
         by = combination(event.op, event.core) if atomic else ""
         touch = TimedAccess(access, cells, thread, moment, time, clock, by, is_scalar, scope)
         if access.writes and isinstance(cells, Footprint):
             touch.read = access.memory.shadow.reads(cells, thread.index, clock, touch.keeps)
-        found.append(touch)
-    return found
+        out.append(touch)
+    return out
 
 
 class AccessOrder:
@@ -89,14 +89,16 @@ class AccessOrder:
         keeps = touch.keeps
         shadow: Any = access.memory.shadow  # GlobalShadow where cells are no footprint
         at = touch.cells, thread.index, touch.time, touch.clock
-        found: list[Conflict]
+        conflicts: list[Conflict]
         if not isinstance(touch.cells, Footprint):
-            found = shadow.stores(*at, touch.combined) if access.writes else shadow.loads(*at)
+            conflicts = shadow.stores(*at, touch.combined) if access.writes else shadow.loads(*at)
         elif access.writes:
-            found = shadow.stores(*at, keeps, id(touch.moment.op), access.is_scratch) + touch.read
+            conflicts = (
+                shadow.stores(*at, keeps, id(touch.moment.op), access.is_scratch) + touch.read
+            )
         else:
-            found = shadow.loads(*at, keeps)
-        for conflict in found:
+            conflicts = shadow.loads(*at, keeps)
+        for conflict in conflicts:
             barrier = ""
             if conflict.thread == thread.index:
                 if conflict.time == touch.time or keeps:  # its own other operand

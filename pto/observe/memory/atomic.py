@@ -42,15 +42,17 @@ def footprints(accesses: list[Access]) -> list[tuple[Cells, Access, bool]]:
     if not any(a.memory.space is Space.GM for a in accesses):
         ordered = sorted(accesses, key=_writes)
         return [(a.memory.shadow.cells(a), a, False) for a in ordered]
-    seen: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
+    by_layout: dict[tuple[bool, int, Any], tuple[Cells, Access]] = {}
     for access in accesses:
         cells: Cells = access.memory.shadow.cells(access)
         shape = (cells.start, cells.counts, cells.strides, cells.width)
-        place = cells.places.tobytes() if cells.places is not None else shape
-        seen.setdefault((access.writes, id(access.memory), place), (cells, access))
+        layout = cells.places.tobytes() if cells.places is not None else shape
+        by_layout.setdefault((access.writes, id(access.memory), layout), (cells, access))
     out: list[tuple[Cells, Access, bool]] = []
-    for (writes, memory, place), (cells, access) in sorted(seen.items(), key=lambda x: x[0][0]):
-        twin = (not writes, memory, place) in seen and access.memory.space is Space.GM
+    for (writes, memory, layout), (cells, access) in sorted(
+        by_layout.items(), key=lambda x: x[0][0]
+    ):
+        twin = (not writes, memory, layout) in by_layout and access.memory.space is Space.GM
         if twin and not writes:
             continue  # the read of an atomic update
         out.append((cells, access, twin))

@@ -85,14 +85,14 @@ class Blame:
     left: bytes = b""  # the content of the element after the watched run
 
 
-def blame(module: Module, run: TrialRun, argument: int, place: int, width: int) -> Blame | None:
-    """The writer of the `width` bytes at byte `place` of an argument; None if there is none."""
-    first = _Watch(argument, place, width)
+def blame(module: Module, run: TrialRun, argument: int, offset: int, width: int) -> Blame | None:
+    """The writer of the `width` bytes at byte `offset` of an argument; None if there is none."""
+    first = _Watch(argument, offset, width)
     after = _repeated(module, run, first)[argument].reshape(-1).view(np.uint8)
     if first.last is None:
         return None
-    left = after[place : place + width].tobytes()
-    second = _SourceSearch(argument, place, width, first.hits, first.block)
+    left = after[offset : offset + width].tobytes()
+    second = _SourceSearch(argument, offset, width, first.hits, first.block)
     _repeated(module, run, second)
     return Blame(first.block, first.last, second.source, second.maker, left)
 
@@ -137,14 +137,14 @@ class _Tap(Hook):
 class _Watch(Observer):
     """Counts the writes to an element and keeps the last."""
 
-    def __init__(self, argument: int, place: int, width: int) -> None:
+    def __init__(self, argument: int, offset: int, width: int) -> None:
         self.argument = argument
         self.base = 0  # address of the argument in this process
         self.hits = 0
         self.last: WriteSite | None = None
         self.block = 0
         self.tap = _Tap(self)
-        self._place, self._width = place, width
+        self._place, self._width = offset, width
         self._memory: WatchedMemory | None = None
 
     def memory(self, memory: WatchedMemory, core: Core | None) -> None:
@@ -169,8 +169,8 @@ class _Watch(Observer):
 class _SourceSearch(_Watch):
     """Keeps the writer of every byte of a block's buffers; at hit `wanted` finds the source."""
 
-    def __init__(self, argument: int, place: int, width: int, wanted: int, block: int) -> None:
-        super().__init__(argument, place, width)
+    def __init__(self, argument: int, offset: int, width: int, wanted: int, block: int) -> None:
+        super().__init__(argument, offset, width)
         self.source: ValueSource | None = None
         self.maker: WriteSite | None = None
         self._wanted, self._block = wanted, block
@@ -200,11 +200,11 @@ class _SourceSearch(_Watch):
             return
         target = slice(self._place, self._place + self._width)
         probe = _Probe(doing, event.accesses, reads, memory.raw[target])
-        found = probe.search()
+        source = probe.search()
         self.tap.recorder.take()  # drop the accesses of the probe
-        if found is None:
+        if source is None:
             return
-        where, address = found
+        where, address = source
         self.source = _source(doing, where, address)
         owner = int(self._owners[id(where)][address])
         self.maker = self._writers[owner] if owner >= 0 else None
@@ -249,12 +249,12 @@ class _Probe:
             at += places.size
         try:
             self._doing.step(self._doing.core, self._doing.regs)
-            found = self._target.tobytes()
+            outcome = self._target.tobytes()
         except PtoError:
-            found = None
-        for raw, index, held in self._kept:
-            raw[index] = held
-        return found
+            outcome = None
+        for raw, index, saved in self._kept:
+            raw[index] = saved
+        return outcome
 
     def _place(self, number: int) -> tuple[WatchedMemory, int]:
         for memory, places in self._parts:
@@ -270,9 +270,9 @@ def _source(doing: _Doing, memory: WatchedMemory, address: int) -> ValueSource:
         if isinstance(tile, Tile) and tile.memory is memory:
             size = tile.type.itemsize
             items = (address - tile.address) // size
-            found = np.argwhere(tile.offsets() == items)
-            if found.size:
-                row, col = (int(n) for n in found[0])
+            positions = np.argwhere(tile.offsets() == items)
+            if positions.size:
+                row, col = (int(n) for n in positions[0])
                 start = tile.address + items * size
                 return ValueSource(memory.space, start, name, str(tile.type), row, col)
     return ValueSource(memory.space, address)

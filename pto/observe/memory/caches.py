@@ -52,12 +52,12 @@ class Caches:
     def flush(self, thread: Thread, address: int | None, time: int) -> None:
         """Write back and invalidate lines: the one at an address, or all."""
         self.lines.flush(thread, address, time)
-        known = self._flushed.setdefault(id(thread.agent), _Flushed())
+        flushed = self._flushed.setdefault(id(thread.agent), _Flushed())
         now = thread.clock.copy(), time
         if address is None:
-            known.all = now
+            flushed.all = now
         else:
-            known.lines[self.lines.line(address)] = now
+            flushed.lines[self.lines.line(address)] = now
 
     def touch(self, touch: TimedAccess) -> None:
         if not touch.is_scalar and not self._has_stores:
@@ -77,7 +77,7 @@ class Caches:
     def _load(self, touch: TimedAccess) -> None:
         """A scalar read: report lines that were not invalidated since another core wrote them."""
         thread = touch.thread
-        known = self._flushed.get(id(thread.agent), _Flushed())
+        flushed = self._flushed.get(id(thread.agent), _Flushed())
         for stale in self.lines.load(touch):
             self._report("PTO-R038", touch, *stale)
         for writer, time, first, last in self._log.writers(touch.cells, touch.base):
@@ -86,7 +86,7 @@ class Caches:
                 continue
             if time > thread.clock[writer]:
                 continue  # a race, which is reported as such
-            flushes = known.of(self.lines.between(first, last))
+            flushes = flushed.of(self.lines.between(first, last))
             if not all(f is not None and knows(f[0], writer, time) for f in flushes):
                 self._report("PTO-R038", touch, other, time, first, last)
 
@@ -101,9 +101,9 @@ class Caches:
                 continue
             if time > thread.clock[writer] or _over(thread, other, time):
                 continue
-            known = self._flushed.get(id(other.agent), _Flushed())
+            flushed = self._flushed.get(id(other.agent), _Flushed())
             late = int(thread.clock[writer]) if other is not thread else other.now
-            flushes = known.of(self.lines.between(first, last))
+            flushes = flushed.of(self.lines.between(first, last))
             if not all(f is not None and time < f[1] <= late for f in flushes):
                 self._report("PTO-R039", touch, other, time, first, last)
 

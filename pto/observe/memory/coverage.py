@@ -21,7 +21,7 @@ class Coverage(list[Covered]):
 
     @property
     def is_complete(self) -> bool:
-        return not any(each.never for each in self)
+        return not any(output.never for output in self)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "no output"
@@ -63,9 +63,9 @@ class Writes(Observer):
 def _outputs(module: Module, names: list[str]) -> Iterator[str]:
     for function in module.functions():
         args = [arg.name for arg in function.regions[0].block.args]
-        found = writers(function)
-        if found is None:
+        written_by = writers(function)
+        if written_by is None:
             yield from names
             continue
         # the slots of a queue are no output
-        yield from (args[n] for n, op in found.items() if not isinstance(op.order, OpenQueue))
+        yield from (args[n] for n, op in written_by.items() if not isinstance(op.order, OpenQueue))

@@ -35,12 +35,12 @@ class Cells:
     @property
     def grain(self) -> int:
         """The largest granule with edges at all edges of these cells."""
-        found = gcd(_COARSE, self.width | self.start)
+        size = gcd(_COARSE, self.width | self.start)
         if self.strides:
-            found = gcd(found, *self.strides)
+            size = gcd(size, *self.strides)
         if self.places is not None:
-            found = gcd(found, int(np.gcd.reduce(self.places)))
-        return found
+            size = gcd(size, int(np.gcd.reduce(self.places)))
+        return size
 
     def span(self) -> tuple[int, int]:
         """The first byte, and one past the last."""
@@ -61,14 +61,14 @@ class Cells:
 C = TypeVar("C", bound=Cells)
 
 
-def cells_of(access: Access, made: type[C] = Cells) -> C:
+def cells_of(access: Access, kind: type[C] = Cells) -> C:
     """The bytes of an access; adjacent bursts are merged."""
     array = access.array
     if array is None:
-        return made(0, (), (), access.width, access.addresses())
+        return kind(0, (), (), access.width, access.addresses())
     start, width = access.start, array.itemsize
     if array.flags.c_contiguous:
-        return made(start, (), (), array.nbytes, None)
+        return kind(start, (), (), array.nbytes, None)
     steps: list[tuple[int, int]] = []
     for count, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:
@@ -80,7 +80,7 @@ def cells_of(access: Access, made: type[C] = Cells) -> C:
         stride, count = steps.pop(0)
         width += (count - 1) * stride
     steps.reverse()
-    return made(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
+    return kind(start, tuple(c for _, c in steps), tuple(s for s, _ in steps), width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +142,14 @@ class Granules:
     def unordered_reads(self, cells: Cells, clock: Clock) -> list[Conflict]:
         """The same for reads."""
         self._refine(cells)
-        found: list[Conflict] = []
+        conflicts: list[Conflict] = []
         for reader, marks in self.read.items():
             times = self._get(marks, cells)
             late = times > clock[reader]
             if late.any():
                 n = int(times[late].max())
-                found.append(self._conflict(cells, times == n, reader, n, False))
-        return found
+                conflicts.append(self._conflict(cells, times == n, reader, n, False))
+        return conflicts
 
     def unwritten(self, cells: Cells) -> Times | None:
         """Byte addresses of granules without defined content; None if there are none."""

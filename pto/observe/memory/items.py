@@ -103,17 +103,17 @@ class Conflicts:
     ) -> None:
         if not bad.any():
             return
-        place = int(places[np.argmax(bad)])
-        other = list(self._ops.values())[int(numbers[place])][1]
+        address = int(places[np.argmax(bad)])
+        other = list(self._ops.values())[int(numbers[address])][1]
         key = (id(op), id(other), before)
         if key not in self._found:
             message = (
-                f"'{op.name}' op {now} {memory.space.value} {place:#x}, which another warp has"
+                f"'{op.name}' op {now} {memory.space.value} {address:#x}, which another warp has"
                 f" {before} with no barrier of all work items between them"
             )
             note = Note(f"'{other.name}' op {before} it", other.loc)
-            found = Diagnostic("PTO-R041", message, op.loc, notes=(note,), help=_HELP)
-            self._found[key] = found
+            finding = Diagnostic("PTO-R041", message, op.loc, notes=(note,), help=_HELP)
+            self._found[key] = finding
 
     def _same_store(self, memory: WatchedMemory, at: Pointers, raw: Ints, op: Operation) -> None:
         """Report several items that store to one address; an error if their values differ."""
@@ -131,10 +131,10 @@ class Conflicts:
             f" {memory.space.value} {int(at.addresses[one]):#x} at once; which of them wins is not"
             " defined"
         )
-        known = self._found.get((id(op), id(op), "same"))
-        if known is None or known.severity == "warning" != severity:
-            found = Diagnostic("PTO-R042", message, op.loc, severity=severity)
-            self._found[id(op), id(op), "same"] = found
+        earlier = self._found.get((id(op), id(op), "same"))
+        if earlier is None or earlier.severity == "warning" != severity:
+            finding = Diagnostic("PTO-R042", message, op.loc, severity=severity)
+            self._found[id(op), id(op), "same"] = finding
 
     def _mark(
         self, marks: _Marks, places: Ints, warp: Ints, number: int, writes: bool, atomic: bool

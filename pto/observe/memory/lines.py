@@ -88,8 +88,8 @@ class CacheLines:
         low, high = (base + n for n in touch.cells.span())
         for line in self._of(touch):
             copy = self._fetched(touch, line)
-            whole = Cells(line - base, (), (), LINE)
-            for writer, when, first, last in self._log.writers(whole, base):
+            line_cells = Cells(line - base, (), (), LINE)
+            for writer, when, first, last in self._log.writers(line_cells, base):
                 other = self._clocks.threads[writer]
                 written = other.moments[when - 1]
                 is_own = other is thread and _is_scalar(written)
@@ -141,10 +141,10 @@ class CacheLines:
 
     def _fetched(self, touch: TimedAccess, line: int) -> _Copy:
         """The line in the cache of a scalar unit, fetched if it is missing."""
-        thread, known = touch.thread, self._copies.setdefault(line, {})
-        copy = known.get(id(thread.agent))
+        thread, copies = touch.thread, self._copies.setdefault(line, {})
+        copy = copies.get(id(thread.agent))
         if copy is None:
-            copy = known[id(thread.agent)] = _Copy(thread, thread.clock.copy(), touch.moment)
+            copy = copies[id(thread.agent)] = _Copy(thread, thread.clock.copy(), touch.moment)
         elif not copy.is_held:
             copy.clock, copy.is_held = thread.clock.copy(), True
         return copy

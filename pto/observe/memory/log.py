@@ -43,10 +43,10 @@ class Log:
 
     def add(self, row: Row) -> None:
         time, thread, low, high, *_ = row
-        known = self.spans.get(thread)
-        if known is not None:
-            low = low if low < known[1] else known[1]
-            high = high if high > known[2] else known[2]
+        span = self.spans.get(thread)
+        if span is not None:
+            low = low if low < span[1] else span[1]
+            high = high if high > span[2] else span[2]
         self.spans[thread] = time, low, high
         self.fresh.append(row)
         if len(self.fresh) == _FRESH:
@@ -57,22 +57,22 @@ class Log:
         while self.fresh:
             if self.count == len(self.rows):
                 self._make_room()
-            room = len(self.rows) - self.count
-            part, self.fresh = self.fresh[:room], self.fresh[room:]
+            free = len(self.rows) - self.count
+            part, self.fresh = self.fresh[:free], self.fresh[free:]
             self.rows[self.count : self.count + len(part)] = part
             self.count += len(part)
 
     def _make_room(self) -> None:
         """Keep only the newest of rows that differ only in time."""
-        known = self.rows[: self.count]
-        order = np.lexsort(known.T)
-        known = known[order]
-        same = (known[1:, _THREAD:] == known[:-1, _THREAD:]).all(axis=1)
-        kept = known[np.append(~same, True)]
-        self.count = len(kept)
-        room = len(self.rows) if self.count <= len(self.rows) // 2 else 2 * len(self.rows)
-        self.rows = np.empty((room, 7), np.int64)
-        self.rows[: self.count] = kept
+        sorted_rows = self.rows[: self.count]
+        order = np.lexsort(sorted_rows.T)
+        sorted_rows = sorted_rows[order]
+        same = (sorted_rows[1:, _THREAD:] == sorted_rows[:-1, _THREAD:]).all(axis=1)
+        unique = sorted_rows[np.append(~same, True)]
+        self.count = len(unique)
+        capacity = len(self.rows) if self.count <= len(self.rows) // 2 else 2 * len(self.rows)
+        self.rows = np.empty((capacity, 7), np.int64)
+        self.rows[: self.count] = unique
 
     def may_meet(self, row: Row, clock: Clock) -> bool:
         """False if every access that the clock does not cover is disjoint from this one."""
@@ -86,18 +86,18 @@ class Log:
         """Rows that may overlap an access and that the clock does not cover."""
         if self.fresh:
             self._settle()
-        known = self.rows[: self.count]
-        late = known[:, _TIME] > clock[known[:, _THREAD]]
-        late &= known[:, _LOW] < row[_HIGH]
-        late &= known[:, _HIGH] > row[_LOW]
-        found = known[late]
+        logged = self.rows[: self.count]
+        late = logged[:, _TIME] > clock[logged[:, _THREAD]]
+        late &= logged[:, _LOW] < row[_HIGH]
+        late &= logged[:, _HIGH] > row[_LOW]
+        late_rows = logged[late]
         step = row[_STEP]
-        if not found.size or not step:
-            return found
+        if not late_rows.size or not step:
+            return late_rows
         # rows of one pitch: the columns decide
-        ahead = (row[_LOW] - found[:, _LOW]) % step
-        apart = (found[:, _STEP] == step) & (ahead >= found[:, _WIDTH])
-        return found[~(apart & (ahead + row[_WIDTH] <= step))]
+        ahead = (row[_LOW] - late_rows[:, _LOW]) % step
+        apart = (late_rows[:, _STEP] == step) & (ahead >= late_rows[:, _WIDTH])
+        return late_rows[~(apart & (ahead + row[_WIDTH] <= step))]
 
 
 class GlobalLog:
@@ -124,46 +124,46 @@ class GlobalLog:
         """Find accesses that are unordered with this one, then log it. `base`: array address."""
         low, high, step, shape = self._span(cells)
         row = (time, thread, base + low, base + high, step, cells.width, shape)
-        found: Met = {}
+        met: Met = {}
         first, last = row[_LOW] >> _PAGE_BITS, (row[_HIGH] - 1) >> _PAGE_BITS
         for number in (first,) if first == last else _pages(cells, base, row):
             page = self._pages.get(number)
             if page is None:
                 page = self._pages[number] = {}
-            own = page.get(kind)
+            same_kind = page.get(kind)
             for other, log in page.items():
-                if (log is not own or kind == _WRITE) and log.may_meet(row, clock):
-                    for each in log.unordered(row, clock).tolist():
-                        self._meet(found, other, each, row)
-            if own is None:
-                own = page[kind] = Log()
-            own.add(row)
-        return found
+                if (log is not same_kind or kind == _WRITE) and log.may_meet(row, clock):
+                    for earlier in log.unordered(row, clock).tolist():
+                        self._meet(met, other, earlier, row)
+            if same_kind is None:
+                same_kind = page[kind] = Log()
+            same_kind.add(row)
+        return met
 
     def writers(self, cells: Cells, base: int) -> list[tuple[int, int, int, int]]:
         """The newest write of each thread to these bytes: thread, time, start, end."""
         nothing = np.zeros(_THREADS, np.int64)
         low, high, step, shape = self._span(cells)
         row = (0, 0, base + low, base + high, step, cells.width, shape)
-        found: Met = {}
+        met: Met = {}
         for number in _pages(cells, base, row):
             for kind, log in self._pages.get(number, {}).items():
-                for each in log.unordered(row, nothing).tolist() if kind != _READ else ():
-                    self._meet(found, kind, each, row)
-        return [(who, *rest) for (_, who), rest in found.items()]
+                for earlier in log.unordered(row, nothing).tolist() if kind != _READ else ():
+                    self._meet(met, kind, earlier, row)
+        return [(who, *rest) for (_, who), rest in met.items()]
 
-    def _meet(self, found: Met, kind: str, each: Row, row: Row) -> None:
+    def _meet(self, met: Met, kind: str, earlier: Row, row: Row) -> None:
         """Keep the newest access of each thread that shares bytes with one."""
-        when, who = each[_TIME], each[_THREAD]
+        when, who = earlier[_TIME], earlier[_THREAD]
         if kind == _READ and when == row[_TIME] and who == row[_THREAD]:
             return  # a read of the same operation
-        before = found.get((kind, who))
+        before = met.get((kind, who))
         if before is not None and before[0] > when:
             return
-        place = self._common(each, row)
-        if place is not None:
-            low, high = place if before is None or before[0] < when else before[1:]
-            found[kind, who] = when, min(low, place[0]), max(high, place[1])
+        common = self._common(earlier, row)
+        if common is not None:
+            low, high = common if before is None or before[0] < when else before[1:]
+            met[kind, who] = when, min(low, common[0]), max(high, common[1])
 
     def _common(self, a: Row, b: Row) -> tuple[int, int] | None:
         """The first common byte, and one past the last."""
@@ -180,8 +180,8 @@ class GlobalLog:
 
     def _bursts(self, row: Row) -> tuple[Rows, int]:
         if row[_SHAPE]:
-            kept = self._kept[row[_SHAPE] - 1]
-            return kept.starts() + row[_LOW], kept.width
+            shape = self._kept[row[_SHAPE] - 1]
+            return shape.starts() + row[_LOW], shape.width
         return np.arange(row[_LOW], row[_HIGH] - row[_WIDTH] + 1, row[_STEP] or 1), row[_WIDTH]
 
     def _span(self, cells: Cells) -> tuple[int, int, int, int]:
@@ -202,10 +202,10 @@ class GlobalLog:
     def _number(self, shape: Cells) -> int:
         places = None if shape.places is None else shape.places.tobytes()
         key = shape.counts, shape.strides, shape.width, places
-        found = self._shapes.setdefault(key, len(self._kept) + 1)
-        if found > len(self._kept):
+        number = self._shapes.setdefault(key, len(self._kept) + 1)
+        if number > len(self._kept):
             self._kept.append(shape)
-        return found
+        return number
 
 
 def _pages(cells: Cells, base: int, row: Row) -> Iterable[int]:

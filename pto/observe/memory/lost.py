@@ -77,23 +77,23 @@ class Lost(Observer):
             if mine.size == before.places.size and not before.was_read:
                 self._report(pair)
             elif pair[0] != pair[1]:  # a stream of stores, each over the tail of the last
-                found = self._open.setdefault(pair, [])
-                found.append(_Change(other, places, access.memory.space is Space.GM))
-                del found[:-_MOST]
+                changes = self._open.setdefault(pair, [])
+                changes.append(_Change(other, places, access.memory.space is Space.GM))
+                del changes[:-_MOST]
 
     def _follow(self, access: Access) -> None:
         base, (low, high) = access.memory.base, access.span()
         low, high = base + low, base + high
         if not access.writes:
-            for each in (write for kept in self._kept.values() for write in kept):
-                if not each.was_read and each.places[0] < high and each.places[-1] >= low:
-                    each.was_read = bool(np.isin(_bytes(access), each.places).any())
-        for pair, found in list(self._open.items()):
-            near = [c for c in found if c.places[0] < high and c.places[-1] >= low]
+            for earlier in (write for writes in self._kept.values() for write in writes):
+                if not earlier.was_read and earlier.places[0] < high and earlier.places[-1] >= low:
+                    earlier.was_read = bool(np.isin(_bytes(access), earlier.places).any())
+        for pair, changes in list(self._open.items()):
+            near = [c for c in changes if c.places[0] < high and c.places[-1] >= low]
             if any(self._sees(change, access) for change in near):
                 self._report(pair)
             elif near:
-                self._open[pair] = [c for c in found if c.places.size]
+                self._open[pair] = [c for c in changes if c.places.size]
 
     def _sees(self, change: _Change, access: Access) -> bool:
         """True if both writes are read at once; overwritten bytes are dropped."""
@@ -111,8 +111,8 @@ class Lost(Observer):
 
     def end(self) -> None:
         """Treat everything left in global memory as read by the host."""
-        for pair, found in list(self._open.items()):
-            if any(change.is_global for change in found):
+        for pair, changes in list(self._open.items()):
+            if any(change.is_global for change in changes):
                 self._report(pair)
 
 

@@ -76,14 +76,14 @@ class Shadow:
         if array is None:
             return cells_of(access, Footprint)
         key = (access.start, array.strides, array.shape, access.width)
-        found = self._known.get(key)
-        if found is None:
+        footprint = self._known.get(key)
+        if footprint is None:
             if len(self._known) == _KEPT:
                 self._forget()
-            found = cells_of(access, Footprint)
-            self._meet(found)
-            self._known[key] = found
-        return found
+            footprint = cells_of(access, Footprint)
+            self._meet(footprint)
+            self._known[key] = footprint
+        return footprint
 
     def _meet(self, fresh: Footprint) -> None:
         """Register a new footprint with its neighbours."""
@@ -107,12 +107,12 @@ class Shadow:
             self._long.append(fresh)
 
     def _forget(self) -> None:
-        for each in self._known.values():
-            if each.written:
-                self._scatter(*each.span())
-            if each.written > self._gone_writes.get(each.writer, 0):
-                self._gone_writes[each.writer] = each.written
-            for thread, time in each.reads.items():
+        for footprint in self._known.values():
+            if footprint.written:
+                self._scatter(*footprint.span())
+            if footprint.written > self._gone_writes.get(footprint.writer, 0):
+                self._gone_writes[footprint.writer] = footprint.written
+            for thread, time in footprint.reads.items():
                 self._gone_reads[thread] = max(time, self._gone_reads.get(thread, 0))
         self._mark()
         self._known.clear()
@@ -126,13 +126,13 @@ class Shadow:
         self, cells: Footprint, thread: int, time: int, clock: Clock, keeps: bool = False
     ) -> list[Conflict]:
         """Log a read; returns unordered writes. `keeps`: the thread's own accesses are ordered."""
-        own = thread if keeps else -1
-        found: list[Conflict] = []
-        if self._may_be_late(cells, clock, own):
-            found = self._marks().unordered_writes(cells, clock)
+        skipped = thread if keeps else -1
+        conflicts: list[Conflict] = []
+        if self._may_be_late(cells, clock, skipped):
+            conflicts = self._marks().unordered_writes(cells, clock)
         cells.reads[thread] = self._last_read[thread] = time
         self._note(cells, thread, time, self._gone_reads)
-        return found
+        return conflicts
 
     def reads(self, cells: Footprint, thread: int, clock: Clock, keeps: bool) -> list[Conflict]:
         """Unordered reads of bytes that an operation of a thread is to write."""
@@ -151,10 +151,10 @@ class Shadow:
         is_scratch: bool = False,
     ) -> list[Conflict]:
         """Log a write of an operation; returns unordered writes."""
-        own = thread if keeps else -1
-        found: list[Conflict] = []
-        if self._may_be_late(cells, clock, own):
-            found = self._marks().unordered_writes(cells, clock)
+        skipped = thread if keeps else -1
+        conflicts: list[Conflict] = []
+        if self._may_be_late(cells, clock, skipped):
+            conflicts = self._marks().unordered_writes(cells, clock)
         if not self.is_mixed:
             self.is_mixed = cells.by != by if cells.written else self._mixes(cells)
             cells.by = by
@@ -162,7 +162,7 @@ class Shadow:
         cells.writer, cells.turn, cells.is_scratch = thread, self._turn, is_scratch
         cells.written = self._last_write[thread] = time
         self._note(cells, thread, time, self._gone_writes)
-        return found
+        return conflicts
 
     def _mixes(self, cells: Footprint) -> bool:
         """True if a first write overlaps one with another start. Writes that are not kept count as
@@ -183,21 +183,21 @@ class Shadow:
         first, last = self._scattered
         self._scattered = (min(first, low), max(last, high)) if last else (low, high)
 
-    def _may_be_late(self, cells: Footprint, clock: Clock, own: int) -> bool:
+    def _may_be_late(self, cells: Footprint, clock: Clock, skipped: int) -> bool:
         """True if granules must be checked for writes that a clock does not cover."""
         if not 0 < len(cells.near) <= _NEAR:
             return _knows_not(clock, self._last_write)
         for other in cells.near:
-            if other.written > clock.item(other.writer) and other.writer != own:
+            if other.written > clock.item(other.writer) and other.writer != skipped:
                 return True
         return bool(self._gone_writes) and _knows_not(clock, self._gone_writes)
 
-    def _may_be_read(self, cells: Footprint, clock: Clock, own: int) -> bool:
+    def _may_be_read(self, cells: Footprint, clock: Clock, skipped: int) -> bool:
         if not 0 < len(cells.near) <= _NEAR:
             return _knows_not(clock, self._last_read)
         for other in cells.near:
             for reader, last in other.reads.items():
-                if last > clock.item(reader) and reader != own:
+                if last > clock.item(reader) and reader != skipped:
                     return True
         return bool(self._gone_reads) and _knows_not(clock, self._gone_reads)
 
@@ -210,11 +210,11 @@ class Shadow:
         key = id(cells), reader
         if key in self._reported:
             return None
-        found = self._marks().unwritten(cells)
-        cells.is_full = found is None
+        times = self._marks().unwritten(cells)
+        cells.is_full = times is None
         if cells.near:  # it is cached
             self._reported.add(key)
-        return found
+        return times
 
     def writers(self, cells: Footprint) -> list[tuple[int, int]]:
         """The last writers of these bytes: threads and times."""
@@ -238,19 +238,21 @@ class Shadow:
         """Mark the granules of all accesses since the last call, in order."""
         done, times = self._marked, self._marked_reads
         writes = [f for f in self._late if f.turn > done]
-        for each in sorted(writes, key=_turn):
-            self._granules.mark_written(each, each.writer, each.written, each.is_scratch)
+        for footprint in sorted(writes, key=_turn):
+            self._granules.mark_written(
+                footprint, footprint.writer, footprint.written, footprint.is_scratch
+            )
         reads = [
             (time, thread, n)
-            for n, each in enumerate(self._late)
-            for thread, time in each.reads.items()
+            for n, footprint in enumerate(self._late)
+            for thread, time in footprint.reads.items()
             if time >= times.get(thread, 0)  # one operation may read through several
         ]
         for time, thread, n in sorted(reads):
             self._granules.mark_read(self._late[n], thread, time)
             times[thread] = time
-        for each in self._late:
-            each.is_marked = True
+        for footprint in self._late:
+            footprint.is_marked = True
         self._late.clear()
         self._marked = self._turn
 

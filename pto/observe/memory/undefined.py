@@ -77,8 +77,10 @@ class Origin:
         return loads and bool((counts == _BLOCK).any())
 
     def __str__(self) -> str:
-        found = self.bytes
-        where = f"{buffer_text(self.buffer)}[{int(found[0]):#06x}..{int(found[-1]) + 1:#06x})"
+        positions = self.bytes
+        where = (
+            f"{buffer_text(self.buffer)}[{int(positions[0]):#06x}..{int(positions[-1]) + 1:#06x})"
+        )
         inside = counters_text(self.op, self.counters, " ({})")
         name = self.op.name.removeprefix("pto.")
         return f"{where} is read by {name}{inside} and never written"
@@ -180,24 +182,24 @@ def _values(access: Access) -> bytes:
     return access.memory.raw[access.bytes()].tobytes()
 
 
-def findings(known: Sequence[Origin], run: Run) -> list[Diagnostic]:
+def findings(origins: Sequence[Origin], run: Run) -> list[Diagnostic]:
     """Findings for unwritten bytes that change what leaves the chip."""
-    if not known:
+    if not origins:
         return []
     plain = _watched({}, run)
-    whole = _watched(_fills(known), run)
-    if _difference(plain, whole) is None:
+    filled = _watched(_fills(origins), run)
+    if _difference(plain, filled) is None:
         return []
     out: list[Diagnostic] = []
-    for origin in known[:_TRIED]:
+    for origin in origins[:_TRIED]:
         other = _watched(_fills([origin]), run)
-        found = _difference(plain, other)
-        if found is not None:
-            out.append(_diagnostic(found, (origin,), plain, other))
+        difference = _difference(plain, other)
+        if difference is not None:
+            out.append(_diagnostic(difference, (origin,), plain, other))
     if out:
         return out
-    together = _difference(plain, whole)
-    return [] if together is None else [_diagnostic(together, known[:_TRIED], plain, whole)]
+    together = _difference(plain, filled)
+    return [] if together is None else [_diagnostic(together, origins[:_TRIED], plain, filled)]
 
 
 def _fills(origins: Sequence[Origin]) -> dict[Buffer, Places]:
@@ -229,7 +231,7 @@ def _differences(plain: _Watcher, other: _Watcher) -> Iterator[_Sink]:
                 yield a
 
 
-def _harm(found: _Sink, origins: Sequence[Origin], plain: _Watcher, other: _Watcher) -> str:
+def _harm(consumer: _Sink, origins: Sequence[Origin], plain: _Watcher, other: _Watcher) -> str:
     """The effect of undefined bytes that a transfer has copied; empty if none is known."""
     reader = next((sink for sink in _differences(plain, other) if sink.kind == "load"), None)
     if reader is not None:
@@ -237,32 +239,32 @@ def _harm(found: _Sink, origins: Sequence[Origin], plain: _Watcher, other: _Watc
         return f"{reader.op.name.removeprefix('pto.')}{line} reads them there"
     if not any(origin.beside for origin in origins):
         return "nothing of what it copies was ever written"
-    is_tile = any(isinstance(v.type, t.TileBuf) for v in found.op.operands)
+    is_tile = any(isinstance(v.type, t.TileBuf) for v in consumer.op.operands)
     if is_tile and any(origin.is_loaded_in_part for origin in origins):
         return "they are elements of a tile that was loaded in part"
     return ""
 
 
 def _diagnostic(
-    found: _Sink | PtoError, origins: Sequence[Origin], plain: _Watcher, other: _Watcher
+    sink: _Sink | PtoError, origins: Sequence[Origin], plain: _Watcher, other: _Watcher
 ) -> Diagnostic:
     notes = tuple(Note(f"origin: {origin}", origin.op.loc) for origin in origins)
-    if isinstance(found, PtoError):
-        first: Any = found.diagnostics[0]
+    if isinstance(sink, PtoError):
+        first: Any = sink.diagnostics[0]
         message = f"undefined data decides where memory is accessed: {first.message}"
         return Diagnostic("PTO-V212", message, first.loc, notes=notes)
-    place = f" on {found.agent}{counters_text(found.op, found.counters)}"
-    name = found.op.name.removeprefix("pto.")
-    if found.kind == "store" and all(told(origin.op) == told(found.op) for origin in origins):
-        message = f"{name}{place} copies bytes to global memory that nobody has written"
-        harm = _harm(found, origins, plain, other)
+    agent = f" on {sink.agent}{counters_text(sink.op, sink.counters)}"
+    name = sink.op.name.removeprefix("pto.")
+    if sink.kind == "store" and all(told(origin.op) == told(sink.op) for origin in origins):
+        message = f"{name}{agent} copies bytes to global memory that nobody has written"
+        harm = _harm(sink, origins, plain, other)
         if not harm:
             if plain.replaces_data(other):
                 message += ", over values that the host had put there"
-            return Diagnostic("PTO-V214", message, found.op.loc, "warning", notes=notes)
-        return Diagnostic("PTO-V214", f"{message}: {harm}", found.op.loc, notes=notes)
-    if found.kind == "store":
-        message = f"undefined data is stored to global memory by {name}{place}"
-        return Diagnostic("PTO-V210", message, found.op.loc, notes=notes)
-    message = f"undefined data is read by the scalar unit in {name}{place}"
-    return Diagnostic("PTO-V213", message, found.op.loc, notes=notes)
+            return Diagnostic("PTO-V214", message, sink.op.loc, "warning", notes=notes)
+        return Diagnostic("PTO-V214", f"{message}: {harm}", sink.op.loc, notes=notes)
+    if sink.kind == "store":
+        message = f"undefined data is stored to global memory by {name}{agent}"
+        return Diagnostic("PTO-V210", message, sink.op.loc, notes=notes)
+    message = f"undefined data is read by the scalar unit in {name}{agent}"
+    return Diagnostic("PTO-V213", message, sink.op.loc, notes=notes)

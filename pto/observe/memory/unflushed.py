@@ -50,10 +50,10 @@ class StreamTap(Hook):
         loops = compiler.counters(op)
 
         def watched(core: Core, regs: Regs) -> Any:
-            found = step(core, regs)
+            result = step(core, regs)
             counters = tuple([regs[i] for i in loops])
             self._last[id(op), core.name] = op, counters, regs[slot]
-            return found
+            return result
 
         return watched
 

@@ -78,28 +78,28 @@ class Visible:
         thread, moment, base = touch.thread, touch.moment, touch.base
         for writer, time, first, last in self._log.writers(touch.cells, base):
             other = self._clocks.threads[writer]
-            told = self._notified.get(id(other.agent))
-            if other.agent.rank == thread.agent.rank or told is None:
+            notified = self._notified.get(id(other.agent))
+            if other.agent.rank == thread.agent.rank or notified is None:
                 continue
-            known, before = thread.clock, thread.agent.base
-            if not knows(known, writer, time) or knows(before, writer, time):
+            clock, before = thread.clock, thread.agent.base
+            if not knows(clock, writer, time) or knows(before, writer, time):
                 continue  # a race, which is reported as such; or the launch had ended
-            if knows(told[0], writer, time):
+            if knows(notified[0], writer, time):
                 continue
             earlier = other.moments[time - 1]
             key = id(earlier.op), id(moment.op)
             if key not in self._found and self._is_transfer(earlier.op):
-                place = f"GM[{first - base:#06x}..{last - base:#06x})"
-                self._found[key] = _finding(thread, moment, other, earlier, told[1], place)
+                range_text = f"GM[{first - base:#06x}..{last - base:#06x})"
+                self._found[key] = _finding(thread, moment, other, earlier, notified[1], range_text)
 
     def _is_transfer(self, op: Operation) -> bool:
-        found = self._transfers.get(id(op))
-        if found is None:
+        is_transfer = self._transfers.get(id(op))
+        if is_transfer is None:
             case = Case(op, self._profile)
             pipes = [step.pipe for step in phases_of(case) if isinstance(step, PipeAccess)]
-            found = any(pipe in _TRANSFERS for pipe in (pipe_of(case), *pipes))
-            self._transfers[id(op)] = found
-        return bool(found)
+            is_transfer = any(pipe in _TRANSFERS for pipe in (pipe_of(case), *pipes))
+            self._transfers[id(op)] = is_transfer
+        return bool(is_transfer)
 
 
 def _is_fence(op: Operation) -> bool:
@@ -107,17 +107,23 @@ def _is_fence(op: Operation) -> bool:
 
 
 def _finding(
-    thread: Thread, moment: Moment, other: Thread, earlier: Moment, told: Operation, place: str
+    thread: Thread,
+    moment: Moment,
+    other: Thread,
+    earlier: Moment,
+    notification: Operation,
+    range_text: str,
 ) -> Diagnostic:
     return Diagnostic(
         "PTO-R046",
-        f"rank {thread.agent.rank} reads {place} that rank {other.agent.rank} has stored before"
-        " it notified, with no fence of global memory between: the store may not be visible yet",
+        f"rank {thread.agent.rank} reads {range_text} that rank {other.agent.rank} has stored"
+        " before it notified, with no fence of global memory between:"
+        " the store may not be visible yet",
         earlier.op.loc,
         "warning",
         notes=(
             Note(f"store: {described(other, earlier)}", earlier.op.loc),
-            Note("the notification", told.loc),
+            Note("the notification", notification.loc),
             Note(f"read: {described(thread, moment)}", moment.op.loc),
         ),
         help=_HELP,

@@ -31,9 +31,9 @@ class _Pairing:
     is_plain: bool = True  # each set is in the block of its wait: no loop carries it
 
     def add(self, set_op: Operation, wait_op: Operation) -> None:
-        for op, known in ((set_op, self.sets), (wait_op, self.waits)):
-            if not any(op is each for each in known):
-                known.append(op)
+        for op, ops in ((set_op, self.sets), (wait_op, self.waits)):
+            if not any(op is other for other in ops):
+                ops.append(op)
         self.is_plain &= set_op.parent is wait_op.parent
 
 
@@ -65,12 +65,12 @@ class FenceUses:
         clock: Clock,
     ) -> None:
         """Called before a wait takes the set of `setter`."""
-        found = self._pairings.get((id(setter.op), id(item.op)))
-        if found is None:
+        pairing = self._pairings.get((id(setter.op), id(item.op)))
+        if pairing is None:
             self.done.add(id(item.op))
-            found = self._pair(thread.agent, flag, setter.op, item.op)
-        if not found.is_useful and bool((clock > thread.clock[: clock.size]).any()):
-            found.is_useful = True
+            pairing = self._pair(thread.agent, flag, setter.op, item.op)
+        if not pairing.is_useful and bool((clock > thread.clock[: clock.size]).any()):
+            pairing.is_useful = True
         if self._tells_reuse:  # only then a wait counts as an operation of its own
             self._freed[id(thread.agent), flag] = thread, thread.tick(item), item
 
@@ -100,12 +100,12 @@ class FenceUses:
                 key = id(first.op), id(item.op)
                 self._shared.setdefault(key, (agent, flag, first, item))
 
-    def barrier(self, op: Operation, what: str, orders: bool, word: str = "barrier") -> None:
+    def barrier(self, op: Operation, subject: str, orders: bool, word: str = "barrier") -> None:
         """Called for a barrier of a pipe, or for a memory barrier of a kind."""
         if orders:
             self._barriers[id(op)] = None
         else:
-            self._barriers.setdefault(id(op), (op, what, word))
+            self._barriers.setdefault(id(op), (op, subject, word))
 
     def is_known(self, op: Operation) -> bool:
         """True for a barrier that has ordered something: it needs no further check."""
@@ -116,7 +116,7 @@ class FenceUses:
     ) -> _Pairing:
         """The pairing of both; two separate ones are merged."""
         mine, theirs = self._of.get(id(set_op)), self._of.get(id(wait_op))
-        found = mine or theirs or _Pairing(flag, agent)
+        pairing = mine or theirs or _Pairing(flag, agent)
         if mine is not None and theirs is not None and mine is not theirs:
             for op in (*theirs.sets, *theirs.waits):
                 self._of[id(op)] = mine
@@ -125,10 +125,10 @@ class FenceUses:
             mine.is_useful |= theirs.is_useful
             mine.is_plain &= theirs.is_plain
             self._pairings = {k: mine if p is theirs else p for k, p in self._pairings.items()}
-        found.add(set_op, wait_op)
-        self._of[id(set_op)] = self._of[id(wait_op)] = found
-        self._pairings[id(set_op), id(wait_op)] = found
-        return found
+        pairing.add(set_op, wait_op)
+        self._of[id(set_op)] = self._of[id(wait_op)] = pairing
+        self._pairings[id(set_op), id(wait_op)] = pairing
+        return pairing
 
     # ---- findings
 
@@ -136,11 +136,11 @@ class FenceUses:
         for pairing in {id(p): p for p in self._pairings.values()}.values():
             if not pairing.is_useful and pairing.is_plain:
                 yield self._needless(pairing)
-        for found in self._barriers.values():
-            if found is not None:
-                yield self._needless_barrier(*found)
+        for barrier in self._barriers.values():
+            if barrier is not None:
+                yield self._needless_barrier(*barrier)
         if self._tells_reuse:
-            yield from (_reused(*each) for each in self._early.values())
+            yield from (_reused(*reuse) for reuse in self._early.values())
         for agent, flag, first, second in self._shared.values():
             pairs = [self._of.get(id(event.op)) for event in (first, second)]
             if all(pair is not None and pair.is_plain for pair in pairs):
@@ -165,18 +165,18 @@ class FenceUses:
             ),
         )
 
-    def _needless_barrier(self, op: Operation, what: str, word: str) -> Diagnostic:
+    def _needless_barrier(self, op: Operation, subject: str, word: str) -> Diagnostic:
         if word == "mem_bar":
             why = "nothing of its first class stands before it in its scope"
-            message = f'mem_bar "{what}" orders nothing new: {why}'
+            message = f'mem_bar "{subject}" orders nothing new: {why}'
             return Diagnostic("PTO-R016", message, op.loc, "warning")
-        if what == "ALL":
+        if subject == "ALL":
             why = "every pipe already comes after all the others"
-        elif what in self._sync.memory_ordered:
-            why = f"{what} keeps its own order on this target"
+        elif subject in self._sync.memory_ordered:
+            why = f"{subject} keeps its own order on this target"
         else:
-            why = f"{what} has done nothing since it was last known to be complete"
-        message = f"barrier {what} orders nothing new: {why}"
+            why = f"{subject} has done nothing since it was last known to be complete"
+        message = f"barrier {subject} orders nothing new: {why}"
         return Diagnostic("PTO-R015", message, op.loc, "warning", notes=(Note("cost: a stall"),))
 
 

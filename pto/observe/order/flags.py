@@ -49,13 +49,13 @@ class _Reason:
 def findings(order: RunOrder, profile: Profile) -> list[Diagnostic]:
     """All findings; call it after every agent has ended."""
     order.pump_all()
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for agent in order.all:
         stuck = _stuck(agent)
         judge = _Judge(order, profile, agent)
-        found += [judge.deadlock(stuck)] if stuck else judge.left_set()
-    found += _unheard(order)
-    return [*found, *(_set_twice(profile, *each) for each in order.set_twice.values())]
+        findings += [judge.deadlock(stuck)] if stuck else judge.left_set()
+    findings += _unheard(order)
+    return [*findings, *(_set_twice(profile, *setting) for setting in order.set_twice.values())]
 
 
 def _set_twice(
@@ -84,7 +84,7 @@ def _set_twice(
 
 def _unheard(order: RunOrder) -> list[Diagnostic]:
     """Signals between agents without a wait."""
-    found: dict[int, Diagnostic] = {}
+    by_op: dict[int, Diagnostic] = {}
     for (_, (receiver, _)), queue in order.signals.items():
         if not queue:
             continue
@@ -95,8 +95,8 @@ def _unheard(order: RunOrder) -> list[Diagnostic]:
         message = f"signal {number} of {thread.agent.name} to {who} is sent and{many} never heard"
         op = item.op
         finding = Diagnostic("PTO-D211", message, op.loc, "warning", notes=_sent(item))
-        found.setdefault(id(op), finding)
-    return list(found.values())
+        by_op.setdefault(id(op), finding)
+    return list(by_op.values())
 
 
 def _sent(item: InstructionEvent) -> tuple[Note, ...]:
@@ -145,14 +145,15 @@ class _Judge:
         self._agent = agent
 
     def deadlock(self, stuck: list[_Stuck]) -> Diagnostic:
-        reasons = [self._reason(each, stuck) for each in stuck]
+        reasons = [self._reason(blocked, stuck) for blocked in stuck]
         notes: list[Note] = []
-        for each, reason in zip(stuck, reasons, strict=True):
-            text = f"{each.number}. {each.thread.pipe} waits for {wanted(each.item)} {each.place}"
-            notes.append(Note(f"{text}, because {reason.text}", each.op.loc))
+        for blocked, reason in zip(stuck, reasons, strict=True):
+            waits = f"waits for {wanted(blocked.item)} {blocked.place}"
+            text = f"{blocked.number}. {blocked.thread.pipe} {waits}"
+            notes.append(Note(f"{text}, because {reason.text}", blocked.op.loc))
         queues = (t.queue for t in self._agent.pipes.values())
-        held = sum(map(len, queues)) + len(self._agent.waiting) - len(stuck)
-        notes.append(Note(f"{held} later operations of {self._agent.name} can never run"))
+        later = sum(map(len, queues)) + len(self._agent.waiting) - len(stuck)
+        notes.append(Note(f"{later} later operations of {self._agent.name} can never run"))
         code, message, op, more = self._named(stuck, reasons)
         return Diagnostic(code, message, op.loc, notes=(*notes, *more))
 
@@ -160,59 +161,60 @@ class _Judge:
         self, stuck: list[_Stuck], reasons: list[_Reason]
     ) -> tuple[str, str, Operation, list[Note]]:
         """The kind of error: code, sentence, location, and further notes."""
-        for each, reason in zip(stuck, reasons, strict=True):
-            loop = self._unprimed(each, reason)
+        for blocked, reason in zip(stuck, reasons, strict=True):
+            loop = self._unprimed(blocked, reason)
             if loop is not None and reason.answer is not None:
                 message = (
-                    f"a loop is not primed: {each.thread.pipe} of {self._agent.name} waits for "
-                    f"{wanted(each.item)}, which only the same turn sets, later"
+                    f"a loop is not primed: {blocked.thread.pipe} of {self._agent.name} waits for "
+                    f"{wanted(blocked.item)}, which only the same turn sets, later"
                 )
                 notes = [Note("set here", reason.answer.loc), Note("the loop", loop.loc)]
-                return "PTO-D204", message, each.op, notes
+                return "PTO-D204", message, blocked.op, notes
         never = [e for e, r in zip(stuck, reasons, strict=True) if not r.is_pending]
         if not never:
             message = f"deadlock on {self._agent.name}: no pipe can go on"
             return "PTO-D200", message, stuck[0].op, []
-        each = never[0]
-        message = f"{each.thread.pipe} of {self._agent.name} waits for {wanted(each.item)}, which"
-        flag = _flag(each)
-        branch = None if flag is None else self._untaken(each.op, flag, kinds.SetFlag)
+        blocked = never[0]
+        message = (
+            f"{blocked.thread.pipe} of {self._agent.name} waits for {wanted(blocked.item)}, which"
+        )
+        flag = _flag(blocked)
+        branch = None if flag is None else self._untaken(blocked.op, flag, kinds.SetFlag)
         if branch is not None:
             note = Note("its set is in a branch that was not taken", branch.loc)
-            return "PTO-D205", f"{message} only an untaken branch sets", each.op, [note]
-        return "PTO-D201", f"{message} is never set", each.op, []
+            return "PTO-D205", f"{message} only an untaken branch sets", blocked.op, [note]
+        return "PTO-D201", f"{message} is never set", blocked.op, []
 
-    def _reason(self, each: _Stuck, stuck: list[_Stuck]) -> _Reason:
+    def _reason(self, blocked: _Stuck, stuck: list[_Stuck]) -> _Reason:
         for other in stuck:
             for item in other.thread.queue:
-                if answers(self._agent, item, each.item):
-                    what = "set" if _flag(each) else "release"
-                    text = (
-                        f"its {what} is behind {other.number}. in the queue of {other.thread.pipe}"
-                    )
+                if answers(self._agent, item, blocked.item):
+                    action = "set" if _flag(blocked) else "release"
+                    queue = f"the queue of {other.thread.pipe}"
+                    text = f"its {action} is behind {other.number}. in {queue}"
                     return _Reason(text, item.op, True)
         for item in self._agent.waiting:
-            if answers(self._agent, item, each.item):
+            if answers(self._agent, item, blocked.item):
                 full = [s for s in stuck if s.thread.pipe == "S"] or stuck
                 text = f"its set is not issued: the scalar unit is held by {full[0].number}."
                 return _Reason(text, item.op, True)
-        flag = _flag(each)
+        flag = _flag(blocked)
         if flag is None:
             return _Reason("nothing answers it")
         return _Reason(f"no set_flag({flag.src}, {flag.dst}, {flag.id}) was issued for it")
 
-    def _unprimed(self, each: _Stuck, reason: _Reason) -> Operation | None:
+    def _unprimed(self, blocked: _Stuck, reason: _Reason) -> Operation | None:
         """The loop that sets a flag after the wait for it, if the flag was never taken."""
         answer = reason.answer
-        flag = _flag(each)
+        flag = _flag(blocked)
         if answer is None or flag is None or flag in self._agent.taken:
             return None
         above = {id(a): a for a in answer.around(Control.FOR)}
-        loop = next((a for a in each.op.ancestors() if id(a) in above), None)
+        loop = next((a for a in blocked.op.ancestors() if id(a) in above), None)
         if loop is None:
             return None
         order = [id(op) for op in loop.walk()]
-        return loop if order.index(id(each.op)) < order.index(id(answer)) else None
+        return loop if order.index(id(blocked.op)) < order.index(id(answer)) else None
 
     def _untaken(self, op: Operation, flag: Flag, kind: type[kinds.OfFlag]) -> Operation | None:
         """An operation on this flag inside a branch that never ran."""
@@ -254,6 +256,6 @@ class _Judge:
         )
 
 
-def _flag(each: _Stuck) -> Flag | None:
-    effect = each.item.effect
+def _flag(blocked: _Stuck) -> Flag | None:
+    effect = blocked.item.effect
     return effect.flag if isinstance(effect, fx.FlagWait) else None

@@ -94,8 +94,8 @@ class RunOrder(Model[Clock, Thread, InstructionEvent]):
             return
         self.pump_all()
         base: Clock | None = None
-        for each in after:
-            before = self._bases.get(each)
+        for launch_number in after:
+            before = self._bases.get(launch_number)
             base = base if before is None else joined(before, base)
         for agent in self.all:
             for thread in agent.pipes.values() if agent.launch in after else ():
@@ -145,8 +145,8 @@ class RunOrder(Model[Clock, Thread, InstructionEvent]):
     def new_pipe(self, unit: ClockAgent, name: str) -> Thread:
         ordered = unit.automatic or name in self.sync.memory_ordered
         thread = self.clocks.new(unit, name, ordered)
-        own = self.sync.own_order
-        thread.own_order = {Space(buffer): least for pipe, buffer, least in own if pipe == name}
+        rules = self.sync.own_order
+        thread.own_order = {Space(buffer): least for pipe, buffer, least in rules if pipe == name}
         return thread
 
     def merged(self, a: Clock, b: Clock) -> Clock:
@@ -197,8 +197,8 @@ class RunOrder(Model[Clock, Thread, InstructionEvent]):
             self.fences.barrier(item.op, pipe.pipe, orders)
         elif not self.fences.is_known(item.op):
             threads = list(unit.pipes.values())
-            whole = joined(threads[0].publish(), None) if threads else None
+            clock = joined(threads[0].publish(), None) if threads else None
             for thread in threads[1:]:
-                whole = joined(thread.publish(), whole)
-            orders = any(not np.array_equal(whole, t.clock) for t in threads if whole is not None)
+                clock = joined(thread.publish(), clock)
+            orders = any(not np.array_equal(clock, t.clock) for t in threads if clock is not None)
             self.fences.barrier(item.op, "ALL", orders)

@@ -41,7 +41,7 @@ class Reserved:
         return tuple(Flag(*flag) for flag in inner_flags(case))
 
     def findings(self) -> list[Diagnostic]:
-        return [_diagnostic(flag, *found) for (_, flag), found in self._found.items()]
+        return [_diagnostic(flag, *uses) for (_, flag), uses in self._found.items()]
 
 
 def _diagnostic(

@@ -102,14 +102,14 @@ _MOST = 10_000
 
 def sources_of(op: Operation) -> frozenset[int]:
     """All operations on which the operands depend, by id; also around loops."""
-    found = _known.get(id(op))
-    if found is not None and found[0] is op:
-        return found[1]
+    entry = _known.get(id(op))
+    if entry is not None and entry[0] is op:
+        return entry[1]
     if len(_known) >= _MOST:
         _known.clear()
-    made = _sources(op)
-    _known[id(op)] = op, made
-    return made
+    sources = _sources(op)
+    _known[id(op)] = op, sources
+    return sources
 
 
 def _sources(op: Operation) -> frozenset[int]:
@@ -118,14 +118,14 @@ def _sources(op: Operation) -> frozenset[int]:
 
 def values_behind(op: Operation) -> set[Value]:
     """All values on which the operands depend, including themselves."""
-    seen: set[Value] = set()
+    visited: set[Value] = set()
     todo = list(op.operands)
     while todo:
         value = todo.pop()
         owner = value.owner
         maker = owner.region.owner if isinstance(owner, Block) else owner
-        if value not in seen and maker is not None:
+        if value not in visited and maker is not None:
             todo += maker.operands
             todo += [v for region in maker.regions for v in handed_on(region)]
-        seen.add(value)
-    return seen
+        visited.add(value)
+    return visited

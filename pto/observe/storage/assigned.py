@@ -98,20 +98,20 @@ class AssignedTap(Hook):
         self._ops.append(op)
 
         def watched(core: Core, regs: Regs) -> Any:
-            found = step(core, regs)
+            result = step(core, regs)
             log = recorder.take()
-            if isinstance(found, Blocked):
-                return found
+            if isinstance(result, Blocked):
+                return result
             used = [(role, regs[slot]) for role, slot in plan] if log else []
             for access in sorted(log, key=lambda a: a.writes):
                 if access.memory.space.is_local:
                     self._touch(core, number, used, access)
-            return found
+            return result
 
         return watched
 
     def _touch(self, core: Core, number: int, used: Any, access: Access) -> None:
-        known, where = _Memory.of(access.memory), access.where()
+        memory, where = _Memory.of(access.memory), access.where()
         roles = _WRITES if access.writes else _READS
         low, high = access.span()
         slots = {
@@ -122,19 +122,19 @@ class AssignedTap(Hook):
         mine = [slot for slot in slots if slot[0] <= low and high <= slot[1]]
         raw = access.memory.raw
         if access.writes:
-            known.owner[where], known.writer[where] = _NOBODY, number
+            memory.owner[where], memory.writer[where] = _NOBODY, number
             if len(mine) == 1:
-                known.write(mine[0], where, high, raw)
+                memory.write(mine[0], where, high, raw)
         elif len(mine) == 1:
-            byte = known.lost(mine[0], where, raw)
+            byte = memory.lost(mine[0], where, raw)
             if byte is not None:
-                self._report(core, number, int(known.writer[byte]), mine[0], known, byte)
+                self._report(core, number, int(memory.writer[byte]), mine[0], memory, byte)
 
     def _report(
-        self, core: Core, number: int, writer: int, mine: _Slot, known: _Memory, byte: int
+        self, core: Core, number: int, writer: int, mine: _Slot, memory: _Memory, byte: int
     ) -> None:
         op, other = self._ops[number], self._ops[writer]
-        theirs = known.slots[int(known.owner[byte])]
+        theirs = memory.slots[int(memory.owner[byte])]
         message = (
             f"{op.name.removeprefix('pto.')} on {core.name} reads a tile at"
             f" {mine[0]:#06x}..{mine[1]:#06x}, whose bytes from {byte:#06x} on were overwritten"
@@ -142,5 +142,5 @@ class AssignedTap(Hook):
             " other"
         )
         note = Note(f"overwritten by {other.name.removeprefix('pto.')}", other.loc)
-        found = Diagnostic("PTO-M201", message, op.loc, notes=(note,))
-        self._found.setdefault((number, writer), found)
+        finding = Diagnostic("PTO-M201", message, op.loc, notes=(note,))
+        self._found.setdefault((number, writer), finding)

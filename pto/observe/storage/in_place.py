@@ -20,9 +20,9 @@ def in_place(
     rules = [r for r in op.row.rules if r.apart and r.applies(profile)]
     if not rules:
         return None
-    found = [(name, role, tile) for name, role, tile in tiles if isinstance(tile, Tile)]
-    for _, _, dst in (each for each in found if each[1] == "out"):
-        for name, _, tile in found:
+    used_tiles = [(name, role, tile) for name, role, tile in tiles if isinstance(tile, Tile)]
+    for _, _, dst in (operand for operand in used_tiles if operand[1] == "out"):
+        for name, _, tile in used_tiles:
             rule = next((rule for rule in rules if name in rule.apart), None)
             if rule is None or tile is dst or not _meet(tile, dst):
                 continue

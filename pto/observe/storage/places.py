@@ -37,24 +37,24 @@ def placed(functions: Sequence[Operation]) -> dict[Value, list[Value]]:
     """Pointers made from numbers to which each value may refer."""
     out: dict[Value, list[Value]] = {}
     for function in functions:
-        made = [v for op in function.walk() for v in op.results if _is_made(op, v)]
-        for value, roots in aliases(function, made).items():
-            out[value] = [made[n] for n in roots]
+        pointers = [v for op in function.walk() for v in op.results if _is_made(op, v)]
+        for value, roots in aliases(function, pointers).items():
+            out[value] = [pointers[n] for n in roots]
     return out
 
 
 def has_twins(functions: Sequence[Operation]) -> bool:
     """True if two pointers are made from one number: their writes may look like one buffer's."""
-    seen: set[tuple[int, Any, int]] = set()
+    keys: set[tuple[int, Any, int]] = set()
     for function in functions:
         for op in function.walk():
             number = op.operands[0].number if len(op.operands) == 1 else None
             for value in op.results if number is not None else ():
                 if isinstance(value.type, t.Ptr) and _is_made(op, value):
                     key = id(function), value.type.space, int(number or 0)
-                    if key in seen:
+                    if key in keys:
                         return True
-                    seen.add(key)
+                    keys.add(key)
     return False
 
 
@@ -93,13 +93,15 @@ class _PointerMemory:
         default_factory=dict[tuple[int, int], _Buffer]
     )  # by address and maker
 
-    def overwrite(self, place: int | None, value: Value | None, where: Any, number: int) -> None:
+    def overwrite(
+        self, number_of_buffer: int | None, value: Value | None, where: Any, number: int
+    ) -> None:
         """Record a write of bytes, through a pointer if one is known."""
         for (_, maker), buffer in self.names.items():
             if maker != id(value):
                 buffer.gone[where] |= self.unread[where] & buffer.has[where]
                 buffer.has[where] = False
-        self.place[where] = _NOBODY if place is None else place
+        self.place[where] = _NOBODY if number_of_buffer is None else number_of_buffer
         self.writer[where] = number
         self.unread[where] = True
 
@@ -118,7 +120,7 @@ class PlaceTap(Hook):
         return list(self._found.values())
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        made = [(compiler.slot(v), v) for v in op.results if _is_made(op, v)]
+        slots = [(compiler.slot(v), v) for v in op.results if _is_made(op, v)]
         plan = [
             (operand.role, compiler.slot(value), roots[0])
             for operand in op.row.used_on(compiler.profile.name)
@@ -129,53 +131,53 @@ class PlaceTap(Hook):
         self._ops.append(op)
 
         def watched(core: Core, regs: Regs) -> Any:
-            found = step(core, regs)
+            result = step(core, regs)
             log = recorder.take()
-            if isinstance(found, Blocked):
-                return found
-            for slot, value in made:
+            if isinstance(result, Blocked):
+                return result
+            for slot, value in slots:
                 if isinstance(regs[slot], Pointer):
                     self._at[id(core), id(value)] = regs[slot].address
             used = [(role, regs[slot], root) for role, slot, root in plan] if log else []
-            used = [each for each in used if isinstance(each[1], Pointer)]
+            used = [use for use in used if isinstance(use[1], Pointer)]
             for access in sorted(log, key=lambda a: a.writes):
                 if access.memory.space.is_local:
                     self._touch(core, number, used, access, lambda: tuple(regs[i] for i in loops))
-            return found
+            return result
 
         return watched
 
     def _touch(self, core: Core, number: int, used: Any, access: Access, counters: Any) -> None:
-        known, where = _known(access.memory), access.where()
+        memory, where = _known(access.memory), access.where()
         roles = _WRITES if access.writes else _READS
         space = access.memory.space  # a cube addresses the buffers of vector cores by its own names
         mine = [root for role, at, root in used if role in roles and at.memory.space is space]
-        place = self._at.get((id(core), id(mine[0]))) if len(mine) == 1 else None
+        slot = self._at.get((id(core), id(mine[0]))) if len(mine) == 1 else None
         if access.writes:
-            known.overwrite(place, mine[0] if place is not None else None, where, number)
+            memory.overwrite(slot, mine[0] if slot is not None else None, where, number)
         else:
-            known.unread[where] = False
-        if place is None:
+            memory.unread[where] = False
+        if slot is None:
             return
-        size, raw, name = access.memory.size, access.memory.raw, (place, id(mine[0]))
-        if place not in known.places:
-            known.places[place] = _Buffer.of(mine[0], size)
-        if name not in known.names:
-            known.names[name] = _Buffer.of(mine[0], size)
-        buffer, own = known.places[place], known.names[name]
+        size, raw, name = access.memory.size, access.memory.raw, (slot, id(mine[0]))
+        if slot not in memory.places:
+            memory.places[slot] = _Buffer.of(mine[0], size)
+        if name not in memory.names:
+            memory.names[name] = _Buffer.of(mine[0], size)
+        buffer, named = memory.places[slot], memory.names[name]
         if access.writes:
             buffer.write(where, raw)
-            own.write(where, raw)
+            named.write(where, raw)
             return
-        others = known.place[where]
-        lost = buffer.has[where] & (others != place) & (others != _NOBODY)
+        others = memory.place[where]
+        lost = buffer.has[where] & (others != slot) & (others != _NOBODY)
         lost &= buffer.bytes[where] != raw[where]
-        lost |= own.gone[where] & (others != _NOBODY) & (own.bytes[where] != raw[where])
+        lost |= named.gone[where] & (others != _NOBODY) & (named.bytes[where] != raw[where])
         if lost.any():
             first = int(np.flatnonzero(lost)[0])
-            theirs = known.places[int(others[first])].value
-            writer = int(known.writer[where][first])
-            self._report(core, number, own.value, theirs, writer, access, counters())
+            theirs = memory.places[int(others[first])].value
+            writer = int(memory.writer[where][first])
+            self._report(core, number, named.value, theirs, writer, access, counters())
 
     def _report(
         self,

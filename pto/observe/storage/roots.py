@@ -43,11 +43,11 @@ class Roots:
         self.all: list[Root] = []
         self._of: dict[Value, tuple[int, ...]] = {}  # value -> indices of roots
         for function in functions:
-            own = [Root(op, v) for op in function.walk() for v in _made(op)]
+            roots = [Root(op, v) for op in function.walk() for v in _made(op)]
             first = len(self.all)
-            names = aliases(function, [r.value for r in own])
-            self._of.update({v: tuple(first + n for n in found) for v, found in names.items()})
-            self.all += own
+            names = aliases(function, [r.value for r in roots])
+            self._of.update({v: tuple(first + n for n in numbers) for v, numbers in names.items()})
+            self.all += roots
 
     def of(self, value: Value) -> tuple[int, ...]:
         return self._of.get(value, ())
@@ -65,7 +65,7 @@ class Roots:
         return any(map(_is_partial, values)) or self._may_overlap()
 
     def _may_overlap(self) -> bool:
-        known: dict[Space, list[tuple[int, int]]] = {}
+        ranges: dict[Space, list[tuple[int, int]]] = {}
         for root in self.all:
             if not isinstance(root.value.type, t.TileBuf):
                 return True
@@ -75,7 +75,7 @@ class Roots:
             at, tile = address.number, root.value.type.tile
             if at is None:
                 return True
-            placed = known.setdefault(tile.space, [])
+            placed = ranges.setdefault(tile.space, [])
             if any(at < end and start < at + tile.nbytes for start, end in placed):
                 return True
             placed.append((at, at + tile.nbytes))

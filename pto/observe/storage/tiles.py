@@ -61,11 +61,11 @@ class _Bytes:
     names: list[int] = field(default_factory=list[int])  # slot -> the allocation last seen there
 
     def slot(self, tile: Tile, root: int) -> int:
-        found = self.slots.setdefault((tile.address, tile.nbytes), len(self.slots))
-        if found == len(self.names):
+        number = self.slots.setdefault((tile.address, tile.nbytes), len(self.slots))
+        if number == len(self.names):
             self.names.append(root)
-        self.names[found] = root
-        return found
+        self.names[number] = root
+        return number
 
     @classmethod
     def of(cls, memory: WatchedMemory) -> _Bytes:
@@ -117,7 +117,7 @@ class TileTap(Hook):
                 table.pop((id(core), root), None)
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
-        made = [(compiler.slot(v), self._roots.of(v)) for v in op.results if self._roots.of(v)]
+        defined = [(compiler.slot(v), self._roots.of(v)) for v in op.results if self._roots.of(v)]
         plan = [
             (operand.name, operand.role, compiler.slot(value), self._roots.of(value))
             for operand in op.row.used_on(compiler.profile.name)
@@ -132,28 +132,28 @@ class TileTap(Hook):
         def look(core: Core, regs: Regs, log: list[Access]) -> list[_Used]:
             used = [_Used(n, role, regs[slot], roots) for n, role, slot, roots in plan]
             if log and used:
-                place = _Place(op, core, tuple([regs[i] for i in loops]))
-                self._judge(place, number, used, log)
+                site = _Place(op, core, tuple([regs[i] for i in loops]))
+                self._judge(site, number, used, log)
             return used
 
         def watched(core: Core, regs: Regs) -> Any:
             self._before = _kept([(role, regs[slot]) for _, role, slot, _ in plan])
             try:
-                found = step(core, regs)
+                result = step(core, regs)
             except PtoError:
                 look(core, regs, recorder.take())  # it may have failed because of what it read
                 raise
             log = [*working.filled(regs), *recorder.take()]
-            if isinstance(found, Blocked):
-                return found
-            for slot, roots in made:
+            if isinstance(result, Blocked):
+                return result
+            for slot, roots in defined:
                 is_own = len(roots) == 1 and self._roots.all[roots[0]].op is op  # no window on it
                 if is_own and isinstance(regs[slot], Tile):
                     self._begin(core, roots[0], regs[slot])
             used = look(core, regs, log)
             if around is not None:
                 around(core, used, log)
-            return found
+            return result
 
         return watched
 
@@ -169,17 +169,17 @@ class TileTap(Hook):
     ) -> Callable[[Core, Sequence[_Used], list[Access]], None] | None:
         order = op.order
         if isinstance(order, Pop):
-            made = [r for v in op.results for r in self._roots.of(v)]
-            made += [r for *_, roots in plan for r in roots]
-            return lambda core, used, log: self._pop(op, core, made, used, log)
+            popped = [r for v in op.results for r in self._roots.of(v)]
+            popped += [r for *_, roots in plan for r in roots]
+            return lambda core, used, log: self._pop(op, core, popped, used, log)
         if isinstance(order, Free):
             return lambda core, used, log: self._free(core, op)
         return None
 
     def _pop(
-        self, op: Operation, core: Core, made: list[int], used: Sequence[_Used], log: list[Access]
+        self, op: Operation, core: Core, popped: list[int], used: Sequence[_Used], log: list[Access]
     ) -> None:
-        for root in made[:1]:
+        for root in popped[:1]:
             self._freed.pop((id(core), root), None)
             tile = self._slots.get((id(core), root))
             bound = next((u.value for u in used if isinstance(u.value, Tile)), tile)
@@ -187,11 +187,11 @@ class TileTap(Hook):
             self._popped.setdefault(id(core), []).append(None if copied else root)
             if isinstance(bound, Tile) and isinstance(bound.memory, WatchedMemory):
                 self._slots[id(core), root] = bound
-                known = _Bytes.of(bound.memory)
-                slot = known.slot(bound, root)
+                memory = _Bytes.of(bound.memory)
+                slot = memory.slot(bound, root)
                 if not copied:
-                    self._look_lost(_Place(op, core, ()), known, bound, root)
-                self._own(known, slice_of(bound), slot, _NOBODY)
+                    self._look_lost(_Place(op, core, ()), memory, bound, root)
+                self._own(memory, slice_of(bound), slot, _NOBODY)
 
     def _free(self, core: Core, op: Operation) -> None:
         """Free the oldest popped tile that was not freed."""
@@ -200,36 +200,36 @@ class TileTap(Hook):
         if root is not None:
             self._freed[id(core), root] = op
 
-    def _look_lost(self, place: _Place, known: _Bytes, tile: Tile, root: int) -> None:
+    def _look_lost(self, site: _Place, memory: _Bytes, tile: Tile, root: int) -> None:
         """Report writes to the slot of a pushed tile since the push."""
-        owners = known.owner[slice_of(tile)]
-        writers = known.writer[slice_of(tile)]
-        own = known.slots[tile.address, tile.nbytes]
-        lost = (owners >= 0) & (owners != own)
+        owners = memory.owner[slice_of(tile)]
+        writers = memory.writer[slice_of(tile)]
+        slot = memory.slots[tile.address, tile.nbytes]
+        lost = (owners >= 0) & (owners != slot)
         if lost.any() and (owners == _PUSHED).any():
             at = int(np.flatnonzero(lost)[0])
-            other = known.names[int(owners[at])]
-            self._overlap(place, root, other, int(writers[at]), tile.memory.space.value)
+            other = memory.names[int(owners[at])]
+            self._overlap(site, root, other, int(writers[at]), tile.memory.space.value)
 
-    def _judge(self, place: _Place, number: int, used: Sequence[_Used], log: list[Access]) -> None:
-        self._look_twins(place, [u for u in used if u.role in ("in", "inout")])
-        given = ((u.name, u.role, u.value) for u in used)
-        if (found := in_place(place.op, given, self._profile, str(place))) is not None:
-            self._found.setdefault((found.code, id(place.op), None), found)
+    def _judge(self, site: _Place, number: int, used: Sequence[_Used], log: list[Access]) -> None:
+        self._look_twins(site, [u for u in used if u.role in ("in", "inout")])
+        operands = ((u.name, u.role, u.value) for u in used)
+        if (finding := in_place(site.op, operands, self._profile, str(site))) is not None:
+            self._found.setdefault((finding.code, id(site.op), None), finding)
         for access in sorted(log, key=lambda a: a.writes):
             if access.memory.space.is_local and access.nbytes:
-                self._access(place, number, used, access)
+                self._access(site, number, used, access)
 
-    def _access(self, place: _Place, number: int, used: Sequence[_Used], access: Access) -> None:
+    def _access(self, site: _Place, number: int, used: Sequence[_Used], access: Access) -> None:
         roles = _WRITES if access.writes else _READS
         low, high = access.span()
         mine = [u for u in used if u.role in roles and _memory(u.value) is access.memory]
         inside = [u for u in mine if isinstance(u.value, Tile) and _holds(u.value, low, high)]
         if inside:
             operand = inside[0]
-            root = self._root(place.core, operand)
+            root = self._root(site.core, operand)
             if not access.writes and self._poisoned:
-                self._look_outside(place, operand, inside, access)
+                self._look_outside(site, operand, inside, access)
         else:
             pointers = [u for u in mine if isinstance(u.value, Pointer) and len(u.roots) == 1]
             if len(pointers) != 1:
@@ -237,23 +237,23 @@ class TileTap(Hook):
                     self._own(_Bytes.of(access.memory), access.where(), _PUSHED, number)
                 return
             operand, root = pointers[0], pointers[0].roots[0]
-            self._look_slot(place, operand, root, low, high)
-        tile = None if root is None else self._slots.get((id(place.core), root))
-        known = _Bytes.of(access.memory)
+            self._look_slot(site, operand, root, low, high)
+        tile = None if root is None else self._slots.get((id(site.core), root))
+        memory = _Bytes.of(access.memory)
         if root is None or tile is None:
             if access.writes:
-                self._own(known, access.where(), _NOBODY, number)
+                self._own(memory, access.where(), _NOBODY, number)
             return
-        slot = known.slot(tile, root)
+        slot = memory.slot(tile, root)
         if access.writes:
-            self._wrote[id(place.core), root] = number
-            if not self._leaves(known, access, slot):
-                self._own(known, access.where(), slot, number)
+            self._wrote[id(site.core), root] = number
+            if not self._leaves(memory, access, slot):
+                self._own(memory, access.where(), slot, number)
         else:
-            owners = known.owner[low:high]
+            owners = memory.owner[low:high]
             if ((owners != slot) & (owners >= 0)).any():
-                self._look_overlap(place, root, slot, access)
-            self._look_freed(place, root)
+                self._look_overlap(site, root, slot, access)
+            self._look_freed(site, root)
 
     def _root(self, core: Core, used: _Used) -> int | None:
         """The allocation of a tile: of several, the one at its address."""
@@ -267,7 +267,7 @@ class TileTap(Hook):
         ]
         return at[0] if len(at) == 1 else None
 
-    def _leaves(self, known: _Bytes, access: Access, slot: int) -> bool:
+    def _leaves(self, bytes_of: _Bytes, access: Access, slot: int) -> bool:
         """True if a write onto bytes that the operation reads changes nothing, as the write of a
         part of a tile to its own address: then the new tile is an alias of the old one."""
         low, high = access.span()
@@ -275,62 +275,62 @@ class TileTap(Hook):
             if memory is access.memory and start <= low and high <= start + before.size:
                 if not np.array_equal(memory.raw[low:high], before[low - start : high - start]):
                     return False
-                if slot in known.has:
-                    known.has[slot][low:high] = False
+                if slot in bytes_of.has:
+                    bytes_of.has[slot][low:high] = False
                 return True
         return False
 
     @staticmethod
-    def _own(known: _Bytes, where: Any, slot: int, number: int) -> None:
-        known.owner[where] = slot
-        known.writer[where] = number
+    def _own(memory: _Bytes, where: Any, slot: int, number: int) -> None:
+        memory.owner[where] = slot
+        memory.writer[where] = number
         if slot >= 0:
-            has = known.has.get(slot)
+            has = memory.has.get(slot)
             if has is None:
-                has = known.has[slot] = np.zeros(known.owner.size, np.bool_)
+                has = memory.has[slot] = np.zeros(memory.owner.size, np.bool_)
             has[where] = True
 
-    def _look_twins(self, place: _Place, used: Sequence[_Used]) -> None:
+    def _look_twins(self, site: _Place, used: Sequence[_Used]) -> None:
         """Report two allocations of one address, filled separately, that are used as two values."""
-        core = id(place.core)
+        core = id(site.core)
         roots = dict.fromkeys(u.roots[0] for u in used if len(u.roots) == 1)
-        made = [(r, self._slots.get((core, r)), self._wrote.get((core, r))) for r in roots]
-        for n, (root, tile, first) in enumerate(made):
-            for other, there, second in made[n + 1 :]:
+        slots = [(r, self._slots.get((core, r)), self._wrote.get((core, r))) for r in roots]
+        for n, (root, tile, first) in enumerate(slots):
+            for other, there, second in slots[n + 1 :]:
                 if tile is None or there is None or first is None or second is None:
                     continue
                 if first != second and _place_of(tile) == _place_of(there):
-                    self._overlap(place, root, other, second, tile.memory.space.value)
+                    self._overlap(site, root, other, second, tile.memory.space.value)
 
-    def _look_overlap(self, place: _Place, root: int, slot: int, access: Access) -> None:
-        known = _Bytes.of(access.memory)
-        has = known.has.get(slot)
+    def _look_overlap(self, site: _Place, root: int, slot: int, access: Access) -> None:
+        memory = _Bytes.of(access.memory)
+        has = memory.has.get(slot)
         if has is None:
             return
         where = access.where()
-        owners = known.owner[where]
+        owners = memory.owner[where]
         lost = (owners != slot) & (owners >= 0) & has[where]
         if not lost.any():
             return
-        other = known.names[int(owners[lost].flat[0])]
-        writer = int(known.writer[where][lost].flat[0])
-        self._overlap(place, root, other, writer, access.memory.space.value)
+        other = memory.names[int(owners[lost].flat[0])]
+        writer = int(memory.writer[where][lost].flat[0])
+        self._overlap(site, root, other, writer, access.memory.space.value)
 
-    def _overlap(self, place: _Place, root: int, other: int, writer: int, space: str) -> None:
-        key = ("PTO-M201", id(place.op), (root, other))
+    def _overlap(self, site: _Place, root: int, other: int, writer: int, space: str) -> None:
+        key = ("PTO-M201", id(site.op), (root, other))
         if key in self._found:
             return
         mine, theirs = self._roots.all[root], self._roots.all[other]
         message = (
-            f"{place.name} reads {mine.name} {place}, whose bytes {theirs.name} has overwritten: "
+            f"{site.name} reads {mine.name} {site}, whose bytes {theirs.name} has overwritten: "
             f"two tiles in use lie on the same bytes of {space.upper()}"
         )
         notes = (
-            self._slot_note(place.core, root),
-            self._slot_note(place.core, other),
+            self._slot_note(site.core, root),
+            self._slot_note(site.core, other),
             self._writer_note(writer, theirs),
         )
-        self._found[key] = Diagnostic("PTO-M201", message, place.op.loc, notes=notes)
+        self._found[key] = Diagnostic("PTO-M201", message, site.op.loc, notes=notes)
 
     def _writer_note(self, writer: int, root: Root) -> Note:
         if writer == _NOBODY:
@@ -339,43 +339,43 @@ class TileTap(Hook):
         return Note(f"overwritten by {op.name.removeprefix('pto.')}", op.loc)
 
     def _slot_note(self, core: Core, root: int) -> Note:
-        made: Root = self._roots.all[root]
+        maker: Root = self._roots.all[root]
         slot = self._slots.get((id(core), root))
         if slot is None:
-            return Note(f"{made.name} is made here", made.op.loc)
+            return Note(f"{maker.name} is made here", maker.op.loc)
         end = slot.address + slot.nbytes
-        return Note(f"{made.name} is {slot.address:#06x}..{end:#06x}", made.op.loc)
+        return Note(f"{maker.name} is {slot.address:#06x}..{end:#06x}", maker.op.loc)
 
-    def _look_slot(self, place: _Place, operand: _Used, root: int, low: int, high: int) -> None:
-        slot = self._slots.get((id(place.core), root))
+    def _look_slot(self, site: _Place, operand: _Used, root: int, low: int, high: int) -> None:
+        slot = self._slots.get((id(site.core), root))
         if slot is None or _holds(slot, low, high):
             return
-        key = ("PTO-M202", id(place.op), operand.name)
+        key = ("PTO-M202", id(site.op), operand.name)
         if key in self._found:
             return
         name, space = self._roots.all[root].name, slot.memory.space.value.upper()
         message = (
-            f"{place.name} {place} accesses {space}[{low:#06x}..{high:#06x}) through {operand.name}"
+            f"{site.name} {site} accesses {space}[{low:#06x}..{high:#06x}) through {operand.name}"
             f", outside the tile {name} that it points into"
         )
-        notes = (self._slot_note(place.core, root),)
-        self._found[key] = Diagnostic("PTO-M202", message, place.op.loc, notes=notes)
+        notes = (self._slot_note(site.core, root),)
+        self._found[key] = Diagnostic("PTO-M202", message, site.op.loc, notes=notes)
 
-    def _look_freed(self, place: _Place, root: int) -> None:
-        freed = self._freed.get((id(place.core), root))
+    def _look_freed(self, site: _Place, root: int) -> None:
+        freed = self._freed.get((id(site.core), root))
         if freed is None:
             return
-        made = self._roots.all[root]
+        maker = self._roots.all[root]
         message = (
-            f"{place.name} reads {made.name} {place} after its slot was given back:"
+            f"{site.name} reads {maker.name} {site} after its slot was given back:"
             " the producer may fill it again"
         )
-        notes = (Note("popped here", made.op.loc), Note("given back here", freed.loc))
-        found = Diagnostic("PTO-V215", message, place.op.loc, notes=notes)
-        self._found.setdefault(("PTO-V215", id(place.op), root), found)
+        notes = (Note("popped here", maker.op.loc), Note("given back here", freed.loc))
+        finding = Diagnostic("PTO-V215", message, site.op.loc, notes=notes)
+        self._found.setdefault(("PTO-V215", id(site.op), root), finding)
 
     def _look_outside(
-        self, place: _Place, operand: _Used, inside: Sequence[_Used], access: Access
+        self, site: _Place, operand: _Used, inside: Sequence[_Used], access: Access
     ) -> None:
         """Report bytes of a tile outside the valid regions of all operands it may be."""
         tile: Tile = operand.value
@@ -391,12 +391,12 @@ class TileTap(Hook):
             allowed[starts + tile.address + byte] = True
         if allowed[access.where()].all():
             return
-        key = ("PTO-V211", id(place.op), operand.name)
+        key = ("PTO-V211", id(site.op), operand.name)
         message = (
-            f"'{place.op.name}' op reads {operand.name} outside its valid region: "
-            f"{rows}x{cols} of {tile.type.rows}x{tile.type.cols} are valid, {place}"
+            f"'{site.op.name}' op reads {operand.name} outside its valid region: "
+            f"{rows}x{cols} of {tile.type.rows}x{tile.type.cols} are valid, {site}"
         )
-        self._found.setdefault(key, Diagnostic("PTO-V211", message, place.op.loc))
+        self._found.setdefault(key, Diagnostic("PTO-V211", message, site.op.loc))
 
 
 def _kept(operands: Sequence[tuple[str, Any]]) -> list[tuple[Any, int, Raw]]:

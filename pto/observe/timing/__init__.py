@@ -60,20 +60,20 @@ def time(
     module, functions = split.module, split.functions
     chip = bench(device or target.profile.device, target.profile.name)
     writes = data or _moves_by_pointer(functions)
-    given = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in split.args]
-    launch = BlockLaunch(module, functions, target.profile, given, count_of(blocks), data)
+    copies = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in split.args]
+    launch = BlockLaunch(module, functions, target.profile, copies, count_of(blocks), data)
     name = ", ".join(f.symbol for f in written)
-    found = time_launch(launch, chip, name, split.notes, advice=advice)
+    timing = time_launch(launch, chip, name, split.notes, advice=advice)
     if not advice:
-        return found
-    for remedy in remedies(found, chip, FreeSpace(functions, target.profile)):
-        found.offer(remedy)
+        return timing
+    for remedy in remedies(timing, chip, FreeSpace(functions, target.profile)):
+        timing.offer(remedy)
     changed = with_flags(module, functions, target.profile)
     if changed is not None:
         other = replace(launch, module=changed, functions=entry_functions(changed, split.entry))
-        saves_us = found.us - time_launch(other, chip, name, advice=False).us
-        found.offer(Remedy("flags instead of barriers, as pto sync puts them", saves_us))
-    return found
+        saves_us = timing.us - time_launch(other, chip, name, advice=False).us
+        timing.offer(Remedy("flags instead of barriers, as pto sync puts them", saves_us))
+    return timing
 
 
 def _moves_by_pointer(functions: Sequence[Operation]) -> bool:

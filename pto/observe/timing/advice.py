@@ -26,8 +26,8 @@ def with_flags(module: Module, functions: Sequence[Operation], profile: Profile)
 
 
 def _orders(functions: Sequence[Operation]) -> list[Operation]:
-    found = (op for function in functions for op in function.walk())
-    return [op for op in found if isinstance(op.order, Within)]
+    operations = (op for function in functions for op in function.walk())
+    return [op for op in operations if isinstance(op.order, Within)]
 
 
 def _is_barrier(op: Operation) -> bool:

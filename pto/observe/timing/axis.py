@@ -55,13 +55,13 @@ def axis(timing: Timing) -> TimeAxis:
     for job, agent in enumerate(agent_of):
         shift[job] = sum(cycles for at, cycles in left[agent] if at <= job)
 
-    def moved(each: Sequence[float]) -> list[float]:
-        return [value + shift[n] for n, value in enumerate(each)]
+    def moved(cycles: Sequence[float]) -> list[float]:
+        return [value + shift[n] for n, value in enumerate(cycles)]
 
-    end = times.end + max((sum(c for _, c in each) for each in left), default=0.0)
-    found = _gaps(timing, times, left, agent_of, shift)
+    end = times.end + max((sum(c for _, c in gaps_of_agent) for gaps_of_agent in left), default=0.0)
+    axis_gaps = _gaps(timing, times, left, agent_of, shift)
     return TimeAxis(
-        moved(times.start), moved(times.free), moved(times.done), moved(times.ready), end, found
+        moved(times.start), moved(times.free), moved(times.done), moved(times.ready), end, axis_gaps
     )
 
 
@@ -74,7 +74,7 @@ def _gaps(
 ) -> list[AxisGap]:
     stream = timing.stream
     weight, taken = np.ones(len(stream.jobs)), [0] * len(left)
-    found: list[AxisGap] = []
+    out: list[AxisGap] = []
     for fold in stream.folds:
         first = agent_of[fold.first]
         agents = list(range(len(left))) if fold.of_blocks else [first]
@@ -93,14 +93,14 @@ def _gaps(
             gap.counts[pipe] += often
             if times.cause[n] >= 0:
                 gap.waits[pipe] += max(0.0, times.start[n] - times.ready[n]) * often
-        found.append(gap)
-    return found
+        out.append(gap)
+    return out
 
 
 def _text(timing: Timing, fold: LoopFold) -> str:
     if not fold.of_blocks:
         return f"{fold.skipped:,} iterations like those before"
-    here = next(each for each in timing.shown if each.first == fold.first)
+    here = next(part for part in timing.shown if part.first == fold.first)
     return f"{_span('round', here.number + 1, here.skipped)} as round {here.number + 1}"
 
 
@@ -112,22 +112,23 @@ def _span(word: str, before: int, count: int) -> str:
 
 def drawn(timing: Timing) -> str:
     """The blocks and rounds of which instructions are drawn, as a sentence."""
-    shown = timing.shown
-    if not shown:
+    rounds_drawn = timing.shown
+    if not rounds_drawn:
         return ""
-    core = shown[0].block % timing.cores
+    core = rounds_drawn[0].block % timing.cores
     blocks = f"of {timing.blocks:,} blocks on {timing.cores} cores"
-    if timing.rounds == 1 and len(shown) == 1:
-        return f"drawn: block {shown[0].block} {blocks}"
+    if timing.rounds == 1 and len(rounds_drawn) == 1:
+        return f"drawn: block {rounds_drawn[0].block} {blocks}"
     repeated = [
-        f"{_span('round', each.number + 1, each.skipped)} as round {each.number + 1}"
-        for each in shown
-        if each.skipped
+        f"{_span('round', part.number + 1, part.skipped)} as round {part.number + 1}"
+        for part in rounds_drawn
+        if part.skipped
     ]
     rest = f"; repeated, not drawn: {_listed(repeated)}" if repeated else ""
+    numbers = [part.number + 1 for part in rounds_drawn]
     return (
-        f"drawn: core {core} with rounds {_runs([each.number + 1 for each in shown])} of"
-        f" {timing.rounds:,} ({_blocks(shown)} {blocks}){rest}"
+        f"drawn: core {core} with rounds {_runs(numbers)} of"
+        f" {timing.rounds:,} ({_blocks(rounds_drawn)} {blocks}){rest}"
     )
 
 
@@ -137,11 +138,12 @@ def agents(timing: Timing) -> list[str]:
         return timing.stream.names
     block = timing.shown[0].block
     name = f"block {block}" if len(timing.shown) == 1 else f"core {block % timing.cores}"
-    return [re.sub(r"block \d+", name, each) for each in timing.stream.names]
+    return [re.sub(r"block \d+", name, name_of) for name_of in timing.stream.names]
 
 
-def _blocks(shown: Sequence[Shown]) -> str:
-    return f"block{'s' if len(shown) > 1 else ''} {_listed([f'{each.block:,}' for each in shown])}"
+def _blocks(rounds_drawn: Sequence[Shown]) -> str:
+    numbers = [f"{part.block:,}" for part in rounds_drawn]
+    return f"block{'s' if len(numbers) > 1 else ''} {_listed(numbers)}"
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -151,10 +153,10 @@ def _listed(items: Sequence[str]) -> str:
 
 def _runs(numbers: Sequence[int]) -> str:
     """1, 2, 3 and 6 as `1-3, 6`."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for n in numbers:
-        if found and found[-1][-1] == n - 1:
-            found[-1].append(n)
+        if runs and runs[-1][-1] == n - 1:
+            runs[-1].append(n)
         else:
-            found.append([n])
-    return _listed([f"{run[0]:,}" if len(run) == 1 else f"{run[0]:,}-{run[-1]:,}" for run in found])
+            runs.append([n])
+    return _listed([f"{run[0]:,}" if len(run) == 1 else f"{run[0]:,}-{run[-1]:,}" for run in runs])

@@ -82,23 +82,23 @@ class Cache:
         number = np.arange(lines.size)
         self._winner[lines] = number
         first = self._winner[lines] == number  # of cores that access one line, one brings it
-        kept = np.where(last < 0, 0.0, self._still_there(self.brought - last))
-        missing = np.where(first, 1.0 - kept, 0.0)
+        present = np.where(last < 0, 0.0, self._still_there(self.brought - last))
+        missing = np.where(first, 1.0 - present, 0.0)
         brought = float(missing.sum())
         written_back = self._evict(brought)
         self._touched[lines] = self.brought
         alike = lines.size / max(1, int(first.sum()))
-        made = 0.0
+        dirtied = 0.0
         if region.writes:
-            made = float(np.where(first & ~self._written[lines], 1.0, missing).sum())
+            dirtied = float(np.where(first & ~self._written[lines], 1.0, missing).sum())
             self._written[lines] = True
-            self.dirty = min(self.lines, self.dirty + made)
+            self.dirty = min(self.lines, self.dirty + dirtied)
         if times > 1:
-            self._others(brought * (times - 1), made * (times - 1))
+            self._others(brought * (times - 1), dirtied * (times - 1))
         written = written_back * self._line
         if region.writes:
             return Traffic(min(1.0, written_back / max(1, lines.size)), 0.0, written, alike)
-        return Traffic(float(1.0 - kept.mean()), brought * self._line, written, alike)
+        return Traffic(float(1.0 - present.mean()), brought * self._line, written, alike)
 
     def advance(self, brought: float) -> None:
         """Count further rounds that bring in so many lines; every line keeps its age."""
@@ -115,11 +115,11 @@ class Cache:
         self.dirty -= out
         return out
 
-    def _others(self, brought: float, made: float) -> None:
+    def _others(self, brought: float, dirtied: float) -> None:
         """Count lines brought in elsewhere, some of them written, in the share of dirty lines."""
         self.brought += brought
         left = float(np.exp(-brought / self.lines))
-        near = self.lines * made / brought if brought else self.dirty
+        near = self.lines * dirtied / brought if brought else self.dirty
         self.dirty = min(self.lines, near + (self.dirty - near) * left)
 
     def array_of(self, region: GlobalRegion) -> int:
@@ -137,5 +137,5 @@ class Cache:
         starts = (base + addresses[:, None] + rows[None, :]).reshape(-1)
         first = starts // self._line
         count = int(((starts + length - 1) // self._line - first).max()) + 1
-        found = (first[:, None] + np.arange(count)[None, :]).reshape(-1)
-        return np.clip(found, 0, self._touched.size - 1)
+        lines = (first[:, None] + np.arange(count)[None, :]).reshape(-1)
+        return np.clip(lines, 0, self._touched.size - 1)

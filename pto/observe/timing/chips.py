@@ -48,12 +48,13 @@ def bench(device: str | None, profile: str) -> Bench:
         )
     usual = DEFAULTS.device and find_device(DEFAULTS.device)
     named = device or (usual.name if usual and usual.profile == profile else _USUAL[profile])
-    found = find_device(named)
-    if found.profile != profile:
+    chip_found = find_device(named)
+    if chip_found.profile != profile:
         raise fail(
-            "PTO-C002", f"{found.name} has profile {found.profile}, but the kernel is for {profile}"
+            "PTO-C002",
+            f"{chip_found.name} has profile {chip_found.profile}, but the kernel is for {profile}",
         )
-    return Bench(found, CHIPS[profile])
+    return Bench(chip_found, CHIPS[profile])
 
 
 def benches(profile: str) -> list[Bench]:

@@ -89,9 +89,9 @@ class _Pipe:
             self.held = (-1.0, PIPE)
             if why == PIPE:
                 return since, whom
-        began, until, what = self.unit.stall
+        began, until, cause = self.unit.stall
         if why == ISSUE and until > self.free:
-            return max(self.free, began), what
+            return max(self.free, began), cause
         return ready, why
 
     def work(self, job: int, at: float, free: float, latency: float) -> float:

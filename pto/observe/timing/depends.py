@@ -37,7 +37,7 @@ class Dependent(DryRun):
         self._used: dict[_Place, _Users] = defaultdict(_Users)
 
     def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
-        said = super()._described(compiler, op, case, describe)
+        described = super()._described(compiler, op, case, describe)
         slots = slots_of(compiler, op)
         roles = [operand.role for operand in op.row.operands]
 
@@ -46,15 +46,15 @@ class Dependent(DryRun):
             tiles = [(regs[at], role) for at, role in pairs if at is not None]
             uses = [(_place(tile), role) for tile, role in tiles if isinstance(tile, Tile)]
             recording = self._recording
-            recording.needs = [each for use in uses for each in self._before(*use)]
-            said(core, regs)
-            for place, role in uses:
-                self._uses(place, role, recording.last)
+            recording.needs = [task for use in uses for task in self._before(*use)]
+            described(core, regs)
+            for storage, role in uses:
+                self._uses(storage, role, recording.last)
 
         return ordered
 
-    def _before(self, place: _Place, role: str) -> Iterator[TimedTask]:
-        buffer, start, end = place
+    def _before(self, storage: _Place, role: str) -> Iterator[TimedTask]:
+        buffer, start, end = storage
         for (other, first, last), users in self._used.items():
             if other is buffer and first < end and start < last:
                 if users.writer is not None:
@@ -62,8 +62,8 @@ class Dependent(DryRun):
                 if role != "in":
                     yield from users.readers
 
-    def _uses(self, place: _Place, role: str, task: TimedTask) -> None:
-        users = self._used[place]
+    def _uses(self, storage: _Place, role: str, task: TimedTask) -> None:
+        users = self._used[storage]
         if role == "in":
             users.readers.append(task)
         else:

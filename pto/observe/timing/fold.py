@@ -81,7 +81,10 @@ def _shape(work: Any) -> Any:
 
 def left_out(stream: RecordStream, times: Times) -> float:
     """Cycles of the left-out iterations; agents run in parallel."""
-    return max((sum(cycles for _, cycles in each) for each in gaps(stream, times)), default=0.0)
+    return max(
+        (sum(cycles for _, cycles in gaps_of_agent) for gaps_of_agent in gaps(stream, times)),
+        default=0.0,
+    )
 
 
 def gaps(stream: RecordStream, times: Times) -> list[list[tuple[int, float]]]:
@@ -90,32 +93,32 @@ def gaps(stream: RecordStream, times: Times) -> list[list[tuple[int, float]]]:
     Inner loops were left out first, and count for enclosing ones; rounds of blocks contain the
     loops of all agents.
     """
-    found: list[list[tuple[int, float]]] = [[] for _ in stream.sides]
+    by_agent: list[list[tuple[int, float]]] = [[] for _ in stream.sides]
     for fold in stream.folds:
         after = min(fold.last, len(stream.jobs) - 1)
         span = times.start[after] - times.start[fold.first]
         mine = stream.pipes[stream.jobs[fold.first].pipe].agent
-        for agent in range(len(found)) if fold.of_blocks else (mine,):
-            inner = sum(cycles for at, cycles in found[agent] if fold.first < at <= fold.last)
-            found[agent].append((fold.last, fold.skipped * (span + inner) / fold.iterations))
-    return found
+        for agent in range(len(by_agent)) if fold.of_blocks else (mine,):
+            inner = sum(cycles for at, cycles in by_agent[agent] if fold.first < at <= fold.last)
+            by_agent[agent].append((fold.last, fold.skipped * (span + inner) / fold.iterations))
+    return by_agent
 
 
 def weights(stream: RecordStream) -> npt.NDArray[np.float64]:
     """How many jobs each recorded job represents, including those left out."""
-    found = np.ones(len(stream.jobs))
+    counts = np.ones(len(stream.jobs))
     for fold in stream.folds:
-        found[fold.first : fold.last] *= 1 + fold.skipped / fold.iterations
-    return found
+        counts[fold.first : fold.last] *= 1 + fold.skipped / fold.iterations
+    return counts
 
 
 def busy(
     stream: RecordStream, times: Times, weight: Sequence[float], first: int = 0
 ) -> list[float]:
     """Busy cycles of pipes with the jobs from `first` on, each as often as its weight says."""
-    found, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
+    cycles, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
     for n, often in enumerate(weight, first):
         pipe, start, done = stream.jobs[n].pipe, times.start[n], times.done[n]
-        found[pipe] += max(0.0, done - max(start, over[pipe])) * often
+        cycles[pipe] += max(0.0, done - max(start, over[pipe])) * often
         over[pipe] = max(over[pipe], done)
-    return found
+    return cycles

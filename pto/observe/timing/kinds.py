@@ -124,24 +124,24 @@ class LaunchBlocks:
         first = number * self.cores
         here = range(first, min(self.count, first + self.cores))
         listed = [{b: kind.places[b] for b in here if b in kind.places} for kind in self.kinds]
-        found = {n: np.stack(list(mine.values())) for n, mine in enumerate(listed) if mine}
+        by_kind = {n: np.stack(list(mine.values())) for n, mine in enumerate(listed) if mine}
         apart = {block for mine in listed for block in mine}
         cores = np.array([b - first for b in here if b not in apart], np.int64)
         if self.affine is not None and cores.size:
-            found[0] = self.affine.at(cores[:, None], number)
-        return found
+            by_kind[0] = self.affine.at(cores[:, None], number)
+        return by_kind
 
     def sorts(self) -> list[Sort]:
         """Cores, by the kinds of the blocks they run one after the other."""
-        found: dict[tuple[int, ...], Sort] = {}
+        by_rounds: dict[tuple[int, ...], Sort] = {}
         for core in range(self.cores):
             rounds = len(range(core, self.count, self.cores))
             few = range(rounds)[-1:] if self.affine else range(min(rounds, self.known))
             kinds = tuple(self.kind_in(number, core) for number in few)
             usual = Counter({0: rounds - len(few)} if self.affine else {})
-            sort = found.setdefault((rounds, *kinds), Sort(usual + Counter(kinds)))
+            sort = by_rounds.setdefault((rounds, *kinds), Sort(usual + Counter(kinds)))
             sort.cores.append(core)
-        return list(found.values())
+        return list(by_rounds.values())
 
 
 def blocks_of(launch: Described, bench: Bench) -> LaunchBlocks:
@@ -157,12 +157,12 @@ def blocks_of(launch: Described, bench: Bench) -> LaunchBlocks:
 
     affine = _affine(ask, cores, launch.blocks - 1) if launch.blocks > _FEW else None
     if affine is not None:
-        found = LaunchBlocks([BlockKind(first)], cores, launch.blocks, affine)
+        result = LaunchBlocks([BlockKind(first)], cores, launch.blocks, affine)
         last = launch.blocks - 1
         at = affine.at(last % cores, last // cores)
         if _shape(ask(last)) != _shape(ask(0)) or (_starts(ask(last)) != at).any():
-            found.kinds.append(BlockKind(launch.record(last), {last: _starts(ask(last))}))
-        return found
+            result.kinds.append(BlockKind(launch.record(last), {last: _starts(ask(last))}))
+        return result
     kinds: dict[tuple[Any, ...], BlockKind] = {}
     enough = min(_MOST, max(_ASKED, 2 * cores, _LINES // max(1, len(first.lines))))
     for number in range(min(launch.blocks, enough)):
@@ -182,17 +182,17 @@ def _affine(ask: Callable[[int], list[GlobalRegion]], cores: int, blocks: int) -
     shape, base = _shape(ask(0)), _starts(ask(0))
     near = {1, 2, cores // 2, cores - 1, cores, cores + 1, 2 * cores + 1, blocks - 1}
     far = {1 << n for n in range(blocks.bit_length())} | {blocks * n // 11 for n in range(1, 11)}
-    known: dict[int, Array] = {}
+    starts: dict[int, Array] = {}
     for number in sorted(near | far):
         if 0 < number < blocks:
             if _shape(ask(number)) != shape:
                 return None
-            known[number] = _starts(ask(number))
+            starts[number] = _starts(ask(number))
     nothing = 0 * base
-    step = known[1] - base if cores > 1 else nothing
-    found = Affine(base, step, known[cores] - base if cores in known else nothing)
-    places = ((found.at(n % cores, n // cores), at) for n, at in known.items())
-    return None if any((mine != at).any() for mine, at in places) else found
+    step = starts[1] - base if cores > 1 else nothing
+    affine = Affine(base, step, starts[cores] - base if cores in starts else nothing)
+    places = ((affine.at(n % cores, n // cores), at) for n, at in starts.items())
+    return None if any((mine != at).any() for mine, at in places) else affine
 
 
 def _shape(regions: Sequence[GlobalRegion]) -> tuple[Any, ...]:

@@ -71,17 +71,19 @@ class BlockLaunch:
             return regions_of(self.record(number))
         if self._asked is None:  # compiled once, run for each block
             self._asked = self._asking()
-        found, run = self._asked
-        found.clear()
+        tapped, run = self._asked
+        tapped.clear()
         run(number)
-        return list(found)
+        return list(tapped)
 
     def _asking(self) -> tuple[list[GlobalRegion], Callable[[int], None]]:
         """Where a run leaves its transfers, and the run of a block."""
         registers = needs_registers(self.functions)
         if self.data or meets_others(self.functions):
-            seen = _RegionTap()
-            return seen.found, self._prepared(DryRun(seen, data=self.data, registers=registers))
+            recorder = _RegionTap()
+            return recorder.found, self._prepared(
+                DryRun(recorder, data=self.data, registers=registers)
+            )
         tap = Addresses(registers=registers)
         return tap.regions, self._prepared(tap)
 
@@ -107,5 +109,5 @@ class BlockLaunch:
 
     @property
     def arrays(self) -> list[tuple[int, int]]:
-        found = [a for a in self.args if isinstance(a, np.ndarray)]
-        return [(a.ctypes.data, a.nbytes) for a in found]
+        passed = [a for a in self.args if isinstance(a, np.ndarray)]
+        return [(a.ctypes.data, a.nbytes) for a in passed]

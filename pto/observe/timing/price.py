@@ -123,9 +123,9 @@ def _repeats(step: VectorStep, cost: Cost, loop: float) -> float:
     slope = cost["slope16"] if step.is_16_bit and cost["slope16"] else cost["slope"]
     if cost["conflict"]:
         slope += (cost["conflict"] - slope) * step.conflict
-    each = cost["chain"] if step.chained else 0.0
+    interval = cost["chain"] if step.chained else 0.0
     again = step.instructions - 1
-    return cost["fixed"] + max(step.repeats * slope + again * each, again * loop)
+    return cost["fixed"] + max(step.repeats * slope + again * interval, again * loop)
 
 
 def _tile_function(work: VectorWork, costs: Costs) -> Price:
@@ -145,14 +145,14 @@ def _function(work: ScopeWork, costs: Costs) -> Price:
 
 def _busy(counts: dict[str, float], costs: Costs, name: str) -> Price:
     """The busiest port or unit, after the start-up and before the drain."""
-    cost, known = costs.of("scope"), costs.lanes
+    cost, lanes = costs.of("scope"), costs.lanes
     loads = sum(n for kind, n in counts.items() if kind in _LOADS)
     stores = sum(n for kind, n in counts.items() if kind in _STORES)
     issued = sum(counts.values())
     computed = 0.0
     slow = 0.0
     for kind, n in counts.items():
-        _, interval = known.get(kind, known["lane"])
+        _, interval = lanes.get(kind, lanes["lane"])
         if kind in _LOADS or kind in _STORES:
             slow += n * (interval - 1)
         else:

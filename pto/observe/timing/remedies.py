@@ -41,27 +41,27 @@ class RemedyTrial:
     condition: str = ""  # on which the saving depends
 
 
-def remedies(found: Timing, bench: Bench, room: FreeSpace | None) -> Iterator[Remedy]:
+def remedies(timing: Timing, bench: Bench, free: FreeSpace | None) -> Iterator[Remedy]:
     """Changes that make it faster, with the microseconds they save."""
-    if found.times is None or found.load is None:
+    if timing.times is None or timing.load is None:
         return
-    for trial in _trials(found, bench, room):
-        if not is_worth(found.times.end, _at_once(found, trial)):
+    for trial in _trials(timing, bench, free):
+        if not is_worth(timing.times.end, _at_once(timing, trial)):
             continue  # not even with unlimited memory
-        run = settle(trial.stream, trial.chip, found.mhz, trial.prices, found.load)
+        run = settle(trial.stream, trial.chip, timing.mhz, trial.prices, timing.load)
         cycles = run.times.end + left_out(trial.stream, run.times)
-        saved = found.core_us - cycles / found.mhz
-        if is_worth(found.us, found.us - saved):
+        saved = timing.core_us - cycles / timing.mhz
+        if is_worth(timing.us, timing.us - saved):
             yield Remedy(trial.words, saved, trial.condition)
 
 
-def _trials(found: Timing, bench: Bench, room: FreeSpace | None) -> Iterator[RemedyTrial]:
-    chip, prices, stream = bench.chip, found.prices, found.stream
-    if room is not None:
-        tiles = [tile for wait in found.waits if (tile := room.refilled(wait)) is not None]
-        for tile in filter(room.holds_more, dict.fromkeys(tiles)):
+def _trials(timing: Timing, bench: Bench, free: FreeSpace | None) -> Iterator[RemedyTrial]:
+    chip, prices, stream = bench.chip, timing.prices, timing.stream
+    if free is not None:
+        tiles = [tile for wait in timing.waits if (tile := free.refilled(wait)) is not None]
+        for tile in filter(free.holds_more, dict.fromkeys(tiles)):
             words = f"one more buffer for {tile.name}{_line(tile.op)}"
-            fills, reads = (room.touching(tile, role, stream) for role in ("out", "in"))
+            fills, reads = (free.touching(tile, role, stream) for role in ("out", "in"))
             yield RemedyTrial(words, _shifted(stream, fills, reads), chip, prices)
     for op in dict.fromkeys(job.op for job in stream.jobs if _is_short(job.work)):
         row_bytes = min(w.region.row_bytes for w in _transfers(stream, op) if w.region)
@@ -72,20 +72,20 @@ def _trials(found: Timing, bench: Bench, room: FreeSpace | None) -> Iterator[Rem
         ]
         yield RemedyTrial(words, stream, chip, longer, "if tiles hold as many bytes as now")
     moved = [job.op for job in stream.jobs if isinstance(job.work, TransferWork)]
-    if room is not None and room.holds_double() and len(set(moved)) < len(moved):
+    if free is not None and free.holds_double() and len(set(moved)) < len(moved):
         half = replace(chip, issue=chip.issue / 2, flag=chip.flag / 2)
         larger = [_half(price(_double(job.work), bench.costs)) for job in stream.jobs]
         words = "tiles twice as large, half as many on each core"
         yield RemedyTrial(words, stream, half, larger, "from fixed costs alone")
 
 
-def _at_once(found: Timing, trial: RemedyTrial) -> float:
+def _at_once(timing: Timing, trial: RemedyTrial) -> float:
     """The end of the changed run with unlimited memory bandwidth."""
-    times = found.times
+    times = timing.times
     assert times is not None
     took = [b - a for a, b in zip(times.start, times.free, strict=True)]
     late = [b - a for a, b in zip(times.free, times.done, strict=True)]
-    for n, (new, old) in enumerate(zip(trial.prices, found.prices, strict=True)):
+    for n, (new, old) in enumerate(zip(trial.prices, timing.prices, strict=True)):
         if new is not old:
             took[n] = new.alone(trial.stream.jobs[n].work)
             late[n] = min(late[n], new.lat_hit)
@@ -118,8 +118,8 @@ class FreeSpace:
     def touching(self, tile: Root, role: str, stream: RecordStream) -> set[int]:
         """The operations that fill or read a tile, by identity."""
         ops = {id(job.op): job.op for job in stream.jobs}
-        place = self._roots.all.index(tile)
-        return {number for number, op in ops.items() if place in self._tiles(op, role)}
+        index = self._roots.all.index(tile)
+        return {number for number, op in ops.items() if index in self._tiles(op, role)}
 
     def _tiles(self, op: Operation, role: str) -> set[int]:
         return set(chain.from_iterable(map(self._roots.of, op.given(role, "inout"))))
@@ -158,17 +158,17 @@ def _shifted(stream: RecordStream, fills: set[int], reads: set[int]) -> RecordSt
             continue
         if id(stream.jobs[line.job].op) in fills:
             now = dict(before)
-            for each in since[line.pipe]:
-                now |= {p: n for p, n in stream.lines[each].after if p in behind}
-                lines[each] = _waits_as(stream.lines[each], behind, before)
+            for at_line in since[line.pipe]:
+                now |= {p: n for p, n in stream.lines[at_line].after if p in behind}
+                lines[at_line] = _waits_as(stream.lines[at_line], behind, before)
             before = now
         since[line.pipe].clear()
     return replace(stream, lines=lines)
 
 
 def _waits_as(line: RecordLine, behind: set[int], before: dict[int, int]) -> RecordLine:
-    kept: list[Place] = [(p, n if p not in behind else before.get(p, 0)) for p, n in line.after]
-    return line._replace(after=tuple(kept))
+    waits: list[Place] = [(p, n if p not in behind else before.get(p, 0)) for p, n in line.after]
+    return line._replace(after=tuple(waits))
 
 
 # ---- larger transfers

@@ -44,15 +44,15 @@ def time_launch(
             f"the addresses of {blocks.asked:,} of {launch.blocks:,} blocks are known; the others"
             " are timed like the last of these",
         )
-    found = _timing(launch, bench, name, slowest, blocks, notes)
+    timing = _timing(launch, bench, name, slowest, blocks, notes)
     if advice:
-        found.waits = waits_of(slowest, bench)
-    for sort, each in zip(simulated, timed, strict=True):
-        drawn = found if each is slowest else _core_of(found, each)
-        found.groups.append(Cores(sort.cores, drawn))
+        timing.waits = waits_of(slowest, bench)
+    for sort, simulation in zip(simulated, timed, strict=True):
+        drawn = timing if simulation is slowest else _core_of(timing, simulation)
+        timing.groups.append(Cores(sort.cores, drawn))
     left = [core for sort in sorts if sort not in simulated for core in sort.cores]
-    found.groups += [Cores(left, None)] if left else []
-    return found
+    timing.groups += [Cores(left, None)] if left else []
+    return timing
 
 
 def _simulated(sorts: list[Sort], blocks: LaunchBlocks, bench: Bench) -> list[Sort]:
@@ -105,13 +105,13 @@ def _timing(
         )
     busy = result.shares(stream, times, us * bench.mhz)
     often = weights(stream)[load.items]
-    asked = (load.memory, load.lines, load.stored, load.written)
-    hbm, l2, stored, written = (float((each * often).sum()) for each in asked)
+    loads = (load.memory, load.lines, load.stored, load.written)
+    hbm, l2, stored, written = (float((load_values * often).sum()) for load_values in loads)
     seconds = max(core_us / 1e6, 1e-12)
     hbm_share = float((load.seconds * often).sum()) / seconds
     l2_share = l2 / seconds / chip.l2_read
     bound, runner_up = result.busiest(busy, hbm_share, l2_share)
-    found = Timing(
+    timing = Timing(
         kernel=name,
         device=bench.device.name,
         blocks=launch.blocks,
@@ -142,8 +142,8 @@ def _timing(
         rounds=blocks.rounds,
         l2_rate=chip.l2_read,
     )
-    found.roofline = _roofline(launch, timed, bench, found)
-    return found
+    timing.roofline = _roofline(launch, timed, bench, timing)
+    return timing
 
 
 def _roofline(launch: Described, timed: TimedCore, bench: Bench, t: Timing) -> Roofline | None:
@@ -151,7 +151,7 @@ def _roofline(launch: Described, timed: TimedCore, bench: Bench, t: Timing) -> R
     core, cycles = result.products(timed.stream, bench.costs)
     if not core:
         return None
-    mine = sum(1 + each.skipped for each in timed.shown)
+    mine = sum(1 + part.skipped for part in timed.shown)
     work = core / mine * launch.blocks
     peak = t.cores * bench.mhz * 1e6 * core / cycles
     return Roofline(work, t.hbm_bytes, work / t.core_us * 1e6, peak, bench.chip.hbm_read)
@@ -162,20 +162,20 @@ def waits_of(timed: TimedCore, bench: Bench) -> list[Waiting]:
     times, stream = timed.shared.times, timed.stream
     weight = weights(stream)  # left-out iterations wait as recorded ones do
     cycles, counts = defaultdict[_Wait, float](float), defaultdict[_Wait, float](float)
-    found: dict[_Wait, tuple[TimedJob, TimedJob]] = {}
+    longest: dict[_Wait, tuple[TimedJob, TimedJob]] = {}
     for job, why in enumerate(times.cause):
         if why < 0 or times.start[job] <= times.ready[job] + _NOTHING:
             continue
         here, there = stream.jobs[job], stream.jobs[why]
         key = (site(here.op), site(there.op), stream.pipes[here.pipe].name)
-        found.setdefault(key, (here, there))
+        longest.setdefault(key, (here, there))
         cycles[key] += (times.start[job] - times.ready[job]) * weight[job]
         counts[key] += weight[job]
     felt = [key for key in cycles if cycles[key] >= _LEAST * bench.mhz]
     tried: list[Waiting] = []
     saved: dict[Site, float] = {}
     for key in sorted(felt, key=lambda key: -cycles[key])[:_TRIED]:
-        here, there = found[key]
+        here, there = longest[key]
         us, often = float(cycles[key] / bench.mhz), round(counts[key])
         wait = Waiting(here.op, there.op, key[2], us, often, _what(there.work))
         if key[1] not in saved:

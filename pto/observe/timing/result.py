@@ -60,7 +60,7 @@ class Waiting:
 
     def __str__(self) -> str:
         loc, line = self.op.loc, self.behind.loc
-        place = "" if loc is None else f"{Path(loc.file).name}:{loc.line} "
+        where = "" if loc is None else f"{Path(loc.file).name}:{loc.line} "
         often = "" if self.times == 1 else f" in {self.times:,} waits"
         other = self.what or short(self.behind)
         of = "" if line is None else f" of line {line.line}"
@@ -70,7 +70,7 @@ class Waiting:
             else ""
         )
         return (
-            f"{place}{short(self.op)} ({self.pipe}) waited {self.us:.1f} us{often} for the"
+            f"{where}{short(self.op)} ({self.pipe}) waited {self.us:.1f} us{often} for the"
             f" {other}{of}{saved}"
         )
 
@@ -157,8 +157,8 @@ class Timing:
 
     def offer(self, remedy: Remedy) -> None:
         """Add a timed change if it is worthwhile; the best comes first."""
-        known = {str(each) for each in self.remedies}
-        if is_worth(self.us, self.us - remedy.saves_us) and str(remedy) not in known:
+        listed = {str(remedy_listed) for remedy_listed in self.remedies}
+        if is_worth(self.us, self.us - remedy.saves_us) and str(remedy) not in listed:
             self.remedies.append(remedy)
             self.remedies.sort(key=lambda each: -each.saves_us)
 
@@ -173,8 +173,8 @@ class Timing:
             self.limits,
         ]
         for side, pipes in self.busy.items():
-            shown = "  ".join(f"{pipe} {share:4.0%}" for pipe, share in pipes.items())
-            lines.append(f"  {side:8} {shown}")
+            shares = "  ".join(f"{pipe} {share:4.0%}" for pipe, share in pipes.items())
+            lines.append(f"  {side:8} {shares}")
         lines.append(
             f"  memory   {_size(self.hbm_bytes)} ({self.hbm_share:.0%} of its rate),"
             f" L2 {_size(self.l2_bytes)} ({self.l2_share:.0%})"
@@ -184,7 +184,7 @@ class Timing:
                 f"  L2 keeps {_size(self.kept_bytes)} of {_size(self.stored_bytes)} of results from"
                 f" launch to launch (it holds {_size(self.l2_capacity)}); inputs are new to it"
             )
-        lines += [f"  {each}" for each in (*self.waits, *self.remedies)]
+        lines += [f"  {line}" for line in (*self.waits, *self.remedies)]
         if self.guessed >= 0.005:
             lines.append(f"  {self.guessed:.0%} of the busy time rests on guesses")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
@@ -196,7 +196,7 @@ class Timing:
 
     def compare(self, other: Timing) -> str:
         """A comparison with another timing, figure by figure."""
-        names = [f"{each.kernel} {each.device}"[-_WIDE:] for each in (self, other)]
+        names = [f"{timing.kernel} {timing.device}"[-_WIDE:] for timing in (self, other)]
         rows = [("time us", self.us, other.us)]
         sides = {side: self.busy.get(side, {}) | pipes for side, pipes in other.busy.items()}
         for side, pipes in (self.busy | sides).items():
@@ -232,8 +232,12 @@ class Timing:
         return {name: getattr(self, name) for name in _FIGURES} | {
             "band": list(self.band),
             "shown": [
-                {"round": each.number, "block": each.block, "repeated": each.skipped}
-                for each in self.shown
+                {
+                    "round": shown_round.number,
+                    "block": shown_round.block,
+                    "repeated": shown_round.skipped,
+                }
+                for shown_round in self.shown
             ],
             "waits": [
                 {
@@ -265,8 +269,8 @@ def _write(path: str, text: str) -> None:
     write_whole(Path(path), text)
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _count(n: int, unit: str) -> str:
+    return f"{n} {unit}" if n == 1 else f"{n} {unit}s"
 
 
 def _ratio(a: float, b: float) -> str:
@@ -296,28 +300,32 @@ def critical(times: Times | None) -> list[int]:
 def busiest(busy: dict[str, dict[str, float]], hbm: float, l2: float) -> tuple[str, str]:
     """The bound of the kernel, and the next one."""
     pipes = sorted(
-        ((share, f"{side} {pipe}") for side, each in busy.items() for pipe, share in each.items()),
+        (
+            (share, f"{side} {pipe}")
+            for side, side_pipes in busy.items()
+            for pipe, share in side_pipes.items()
+        ),
         reverse=True,
     )
-    found = [name for _, name in pipes] or ["nothing"]
+    names = [name for _, name in pipes] or ["nothing"]
     if l2 > _FULL_L2:
-        found.insert(0, "L2 bandwidth")
+        names.insert(0, "L2 bandwidth")
     if hbm > _FULL:
-        found.insert(0, "HBM bandwidth")
-    return found[0], (found[1] if len(found) > 1 else "nothing")
+        names.insert(0, "HBM bandwidth")
+    return names[0], (names[1] if len(names) > 1 else "nothing")
 
 
-def shares(stream: RecordStream, times: Times, whole: float) -> dict[str, dict[str, float]]:
-    """Busy share of each pipe in the `whole` time; sub-blocks of one side are averaged."""
+def shares(stream: RecordStream, times: Times, span: float) -> dict[str, dict[str, float]]:
+    """Busy share of each pipe in the `span` time; sub-blocks of one side are averaged."""
     total: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number, pipe in enumerate(stream.pipes):
         side = stream.side(pipe.agent)
-        total[side][pipe.name].append(times.busy[number] / whole if whole else 0.0)
+        total[side][pipe.name].append(times.busy[number] / span if span else 0.0)
     return {
         side: {
-            pipe: sum(found) / len(found)
-            for pipe, found in sorted(pipes.items())
-            if pipe != "S" or any(found)
+            pipe: sum(shares_of) / len(shares_of)
+            for pipe, shares_of in sorted(pipes.items())
+            if pipe != "S" or any(shares_of)
         }
         for side, pipes in total.items()
     }

@@ -35,31 +35,31 @@ class Shown:
 
 def chosen(blocks: LaunchBlocks, core: int, rounds: Sequence[BlockRound], more: int) -> list[Shown]:
     """The simulated rounds of a core; `more` than are needed if they repeat at once."""
-    found: list[Shown] = []
+    rounds_shown: list[Shown] = []
     position = 0
-    for kind, each, numbers in _stretches(blocks, core, rounds):
-        moved = each.moved[kind]
+    for kind, block_round, numbers in _stretches(blocks, core, rounds):
+        moved = block_round.moved[kind]
         head = steady_after(len(moved), position) + 1 + more  # the last of these repeats
         skipped = max(0, len(numbers) - head - 1)
         for n in (*numbers[:head], *numbers[head + skipped :]):
             at = position + (n - numbers[0]) * len(moved)
-            found.append(Shown(n, n * blocks.cores + core, kind, moved, at))
+            rounds_shown.append(Shown(n, n * blocks.cores + core, kind, moved, at))
         if skipped:
-            found[-2].skipped = skipped
+            rounds_shown[-2].skipped = skipped
         position += len(numbers) * len(moved)
-    return found
+    return rounds_shown
 
 
 def _stretches(
     blocks: LaunchBlocks, core: int, rounds: Sequence[BlockRound]
 ) -> Iterator[tuple[int, BlockRound, range]]:
     """Consecutive rounds with the same transfers and a block of the same kind."""
-    for each in rounds:
-        numbers = range(each.number, each.number + 1 + each.like)
+    for block_round in rounds:
+        numbers = range(block_round.number, block_round.number + 1 + block_round.like)
         mine = [n for n in numbers if n * blocks.cores + core < blocks.count]
         for kind, group in groupby(mine, key=lambda n: blocks.kind_in(n, core)):
             same = list(group)
-            yield kind, each, range(same[0], same[-1] + 1)
+            yield kind, block_round, range(same[0], same[-1] + 1)
 
 
 def repeats(shared: SharedTimes, here: Shown, after: Shown, jobs: int) -> bool:
@@ -69,8 +69,10 @@ def repeats(shared: SharedTimes, here: Shown, after: Shown, jobs: int) -> bool:
     rounds depend on nothing else, so the next one repeats it too.
     """
     times, count = shared.times, len(here.moved)
-    rows = [(here.first, after.first, jobs, each) for each in (times.start, times.done)]
+    rows = [(here.first, after.first, jobs, values) for values in (times.start, times.done)]
     rows.append((here.transfer, after.transfer, count, shared.served.tolist()))
-    moved = [np.array(each[b : b + n]) - np.array(each[a : a + n]) for a, b, n, each in rows if n]
+    moved = [
+        np.array(values[b : b + n]) - np.array(values[a : a + n]) for a, b, n, values in rows if n
+    ]
     spans = np.concatenate(moved) if moved else np.zeros(1)
     return bool(np.ptp(spans) <= _EQUAL * spans.max())

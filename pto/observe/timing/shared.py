@@ -72,10 +72,10 @@ class Servers:
         """Work is counted in cycles that a resource is busy with a transfer of all cores."""
         rates = load.seconds, load.lines / chip.l2_read
         self._work = np.stack(rates) * mhz * 1e6
-        place = np.arange(load.items.size)
+        index = np.arange(load.items.size)
         for first, position in load.parts:
-            place[first:] = position + np.arange(load.items.size - first)
-        self._apart = np.clip(place // _DRIFT, 1, _WIDEST)
+            index[first:] = position + np.arange(load.items.size - first)
+        self._apart = np.clip(index // _DRIFT, 1, _WIDEST)
 
     def serve(self, begins: Array) -> tuple[Array, Array]:
         """When each transfer is served, and the used share of the memory rate.
@@ -84,16 +84,16 @@ class Servers:
         """
         order = np.argsort(begins, kind="stable")
         at, work = begins[order], self._work[:, order]
-        place = np.arange(order.size)
-        since = at[np.maximum(0, place - self._apart[order])]
+        index = np.arange(order.size)
+        since = at[np.maximum(0, index - self._apart[order])]
         total = np.cumsum(work, axis=1)
         idle = np.maximum.accumulate(since - (total - work), axis=1)
         done = (total + np.maximum(0.0, idle)).max(axis=0)
-        back = np.maximum(0, place - _RECENT)
+        back = np.maximum(0, index - _RECENT)
         recent = total[0] - total[0][back]
         share = recent / np.maximum(at - at[back], np.maximum(recent, 1e-9))
         served, filled = np.empty_like(done), np.empty_like(done)
-        served[order], filled[order] = done, np.where(place > 0, share, 0.0)
+        served[order], filled[order] = done, np.where(index > 0, share, 0.0)
         return served, filled
 
 

@@ -199,7 +199,7 @@ class Recording(Model[Stamp, _Recorded, TimedTask], Observer):
         lines, jobs = self.stream.lines, self.stream.jobs
         after = tuple(pipe.after)
         if item.needs:
-            after += tuple(each.place for each in item.needs if each.place is not None)
+            after += tuple(need.place for need in item.needs if need.place is not None)
         pipe.after.clear()
         pipe.count += 1
         item.place = (pipe.index, pipe.count)

@@ -34,7 +34,7 @@ def chrome(timing: Timing) -> dict[str, Any]:
                 "args": {"sort_index": sort},
             }
         )
-    firsts = [each.first for each in timing.shown]
+    firsts = [shown_round.first for shown_round in timing.shown]
     for number, job in enumerate(stream.jobs):
         start, end = on.start[number] / mhz, on.done[number] / mhz
         mine = timing.shown[bisect(firsts, number) - 1] if firsts else None
@@ -69,8 +69,8 @@ def chrome(timing: Timing) -> dict[str, Any]:
     for gap in on.gaps:
         for agent in gap.agents:
             begin, took = gap.begin / mhz, (gap.end - gap.begin) / mhz
-            place = {"ph": "X", "pid": agent, "tid": repeated}
-            events.append({**place, "name": gap.text, "ts": begin, "dur": took, "args": {}})
+            event = {"ph": "X", "pid": agent, "tid": repeated}
+            events.append({**event, "name": gap.text, "ts": begin, "dur": took, "args": {}})
     other = {"launch": str(timing).splitlines()[0], "drawn": drawn(timing)}
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": other}
 

@@ -68,26 +68,26 @@ def _through(cache: Cache, blocks: LaunchBlocks) -> list[BlockRound]:
     transfers = [transfers_of(kind.stream) for kind in blocks.kinds]
     often = [weights(kind.stream) for kind in blocks.kinds]
     repeats = blocks.affine is not None and _moves_alike(cache, blocks, transfers[0])
-    found: list[BlockRound] = []
+    rounds: list[BlockRound] = []
     begin, number, again = cache.brought, 0, 0
     while number < blocks.known:
         before = cache.brought
         moved = _round(cache, blocks.of_round(number), transfers, often)
-        same = bool(found) and _alike(found[-1].moved, moved)
+        same = bool(rounds) and _alike(rounds[-1].moved, moved)
         if same or again > 0:
-            found[-1].like += 1
+            rounds[-1].like += 1
         else:
-            found.append(BlockRound(number, moved))
+            rounds.append(BlockRound(number, moved))
         number, again = number + 1, again - 1
         left = blocks.rounds - _END - number
         a_round, all = cache.brought - before, cache.brought - begin
-        kept = 2 * (all + a_round * left) <= _KEPT * cache.lines
-        if repeats and same and left > 0 and (kept or all >= _TURNS * cache.lines):
+        stays = 2 * (all + a_round * left) <= _KEPT * cache.lines
+        if repeats and same and left > 0 and (stays or all >= _TURNS * cache.lines):
             cache.advance(a_round * left)
-            found[-1].like += left
+            rounds[-1].like += left
             number, again = number + left, _END // 2
-    found[-1].like += blocks.rounds - number  # blocks without recorded addresses
-    return found
+    rounds[-1].like += blocks.rounds - number  # blocks without recorded addresses
+    return rounds
 
 
 def _moves_alike(
@@ -96,17 +96,17 @@ def _moves_alike(
     """True if all transfers of one array move by the same step: their overlap never changes."""
     assert blocks.affine is not None
     steps: dict[int, set[int]] = defaultdict(set)
-    for (_, region), turn in zip(transfers, blocks.affine.turn.tolist(), strict=True):
-        steps[cache.array_of(region)].add(turn)
-    return all(len(each) == 1 for each in steps.values())
+    for (_, region), stride in zip(transfers, blocks.affine.turn.tolist(), strict=True):
+        steps[cache.array_of(region)].add(stride)
+    return all(len(turns) == 1 for turns in steps.values())
 
 
 def _alike(some: dict[int, list[TransferLoad]], others: dict[int, list[TransferLoad]]) -> bool:
     if some.keys() != others.keys():
         return False
     a, b = (
-        np.array([m[2:] for mine in each.values() for m in mine], np.float64).reshape(-1, 5)
-        for each in (some, others)
+        np.array([m[2:] for mine in group.values() for m in mine], np.float64).reshape(-1, 5)
+        for group in (some, others)
     )
     sizes = [m.region.nbytes * m.cores for mine in some.values() for m in mine]
     scale = np.ones_like(a)
@@ -121,24 +121,26 @@ def _round(
     often: list[Any],
 ) -> dict[int, list[TransferLoad]]:
     """All blocks of a round at a time, each with its first transfer, then its second, ..."""
-    moved: dict[int, list[TransferLoad]] = {which: [] for which in places}
-    for i in range(max((len(transfers[which]) for which in places), default=0)):
+    moved: dict[int, list[TransferLoad]] = {block: [] for block in places}
+    for i in range(max((len(transfers[block]) for block in places), default=0)):
         groups: dict[Any, list[int]] = defaultdict(list)  # kinds with equal transfers
-        for which in places:
-            if i < len(transfers[which]):
-                region = transfers[which][i][1]
-                groups[cache.array_of(region), region[1:]].append(which)
-        running = sum(len(places[which]) for kinds in groups.values() for which in kinds)
+        for block in places:
+            if i < len(transfers[block]):
+                region = transfers[block][i][1]
+                groups[cache.array_of(region), region[1:]].append(block)
+        running = sum(len(places[block]) for kinds in groups.values() for block in kinds)
         for kinds in groups.values():
-            addresses = np.concatenate([places[which][:, i] for which in kinds])
+            addresses = np.concatenate([places[block][:, i] for block in kinds])
             job, region = transfers[kinds[0]][i]
-            each = cache.transfer(region, addresses, float(often[kinds[0]][job]))
+            moved_transfer = cache.transfer(region, addresses, float(often[kinds[0]][job]))
             scale = running / addresses.size
-            for which in kinds:
-                job, region = transfers[which][i]
-                both = each.read * scale, each.written * scale
-                moved[which].append(
-                    TransferLoad(job, region, running, each.missed, *both, each.alike)
+            for block in kinds:
+                job, region = transfers[block][i]
+                both = moved_transfer.read * scale, moved_transfer.written * scale
+                moved[block].append(
+                    TransferLoad(
+                        job, region, running, moved_transfer.missed, *both, moved_transfer.alike
+                    )
                 )
     return moved
 
@@ -146,29 +148,31 @@ def _round(
 def load_of(traffic: list[TransferLoad], arrays: list[tuple[int, int]], chip: Chip) -> Load:
     """The demand as arrays, one entry a transfer."""
     starts = sorted(start for start, _ in arrays)
-    regions = [each.region for each in traffic]
+    regions = [transfer.region for transfer in traffic]
     padded = np.array([_padding(region, starts, chip.unaligned) for region in regions])
     lines, sectors = (
         np.array([_given(region, unit) for region in regions]) * padded for unit in (LINE, SECTOR)
     )
-    cores = np.array([each.cores for each in traffic], np.float64)
+    cores = np.array([transfer.cores for transfer in traffic], np.float64)
     past = np.array([region.rows * region.passes_by for region in regions]) * cores * chip.past_row
     nbytes = np.array([float(region.nbytes) for region in regions])
     writes = np.array([region.writes for region in regions], bool)
-    read = np.array([each.read for each in traffic]) * padded + np.where(writes, 0.0, past)
-    written = np.array([each.written for each in traffic]) * padded + np.where(writes, past, 0.0)
+    read = np.array([transfer.read for transfer in traffic]) * padded + np.where(writes, 0.0, past)
+    written = np.array([transfer.written for transfer in traffic]) * padded + np.where(
+        writes, past, 0.0
+    )
     slower = _slower(nbytes, chip)
     return Load(
-        items=np.array([each.job for each in traffic], np.int64),
+        items=np.array([transfer.job for transfer in traffic], np.int64),
         nbytes=nbytes * padded,
-        missed=np.array([each.missed for each in traffic]),
+        missed=np.array([transfer.missed for transfer in traffic]),
         memory=read + written,
         stored=np.where(writes, nbytes * cores, 0.0),
         written=written,
         seconds=(read / chip.hbm_read + written / chip.hbm_write) * slower,
         writes=writes,
         lines=sectors * cores,
-        alike=lines * np.array([each.alike for each in traffic]),
+        alike=lines * np.array([transfer.alike for transfer in traffic]),
     )
 
 

@@ -56,7 +56,7 @@ def _file(name: str) -> str:
 
 def data(timings: Sequence[Timing]) -> dict[str, Any]:
     """The data that the page draws."""
-    parts = [each for timing in timings for _, each in _parts(timing)]
+    parts = [timing_part for timing in timings for _, timing_part in _parts(timing)]
     places = [job.op.loc for timing in parts for job in timing.stream.jobs if job.op.loc]
     return {
         "runs": [_run(timing, n) for n, timing in enumerate(timings)],
@@ -76,17 +76,17 @@ def sources(names: Iterable[str]) -> list[dict[str, Any]]:
 
 def _parts(timing: Timing) -> list[tuple[Sequence[int], Timing]]:
     """Cores that have the same times, and these; the slowest come first."""
-    found = [(each.numbers, each.timing) for each in timing.groups if each.timing is not None]
-    return sorted(found, key=lambda each: each[1] is not timing) or [((), timing)]
+    drawn = [(cores.numbers, cores.timing) for cores in timing.groups if cores.timing is not None]
+    return sorted(drawn, key=lambda each: each[1] is not timing) or [((), timing)]
 
 
 def _run(timing: Timing, number: int) -> dict[str, Any]:
     """The slowest core of a launch as it is drawn, with the other cores as `parts`."""
     parts = _parts(timing)
     label = {"label": f"{timing.kernel} {number + 1}"}
-    rest = [{**label, "parts": [], "cores": [], **_part(each)} for _, each in parts[1:]]
+    rest = [{**label, "parts": [], "cores": [], **_part(part)} for _, part in parts[1:]]
     groups = [(numbers, n) for n, (numbers, _) in enumerate(parts)]
-    groups += [(each.numbers, _NOT_DRAWN) for each in timing.groups if each.timing is None]
+    groups += [(group.numbers, _NOT_DRAWN) for group in timing.groups if group.timing is None]
     cores = [
         {"number": n, "part": part, "like": numbers[0], "blocks": _blocks(timing, n)}
         for numbers, part in groups
@@ -112,11 +112,11 @@ def _part(timing: Timing) -> dict[str, Any]:
         if id(job.op) not in ops:
             ops[id(job.op)] = len(listed)
             loc, name = job.op.loc, job.op.name.removeprefix("pto.")
-            place = {"file": loc.file, "line": loc.line} if loc else {"file": None, "line": None}
-            listed.append({"name": name, "status": price.status, **place})
+            source = {"file": loc.file, "line": loc.line} if loc else {"file": None, "line": None}
+            listed.append({"name": name, "status": price.status, **source})
 
     def us(cycles: Sequence[float]) -> list[float]:
-        return [round(each / mhz, _DIGITS) for each in cycles]
+        return [round(value / mhz, _DIGITS) for value in cycles]
 
     on = axis(timing)
     pairs = list(zip(on.start, on.free, on.done, strict=True))
@@ -135,7 +135,10 @@ def _part(timing: Timing) -> dict[str, Any]:
             "op": [ops[id(job.op)] for job in stream.jobs],
             "cause": times.cause,
         },
-        "rounds": [[each.first, each.number + 1, each.block] for each in timing.shown],
+        "rounds": [
+            [shown_round.first, shown_round.number + 1, shown_round.block]
+            for shown_round in timing.shown
+        ],
         "gaps": [
             {
                 "from": gap.begin / mhz,
@@ -144,7 +147,7 @@ def _part(timing: Timing) -> dict[str, Any]:
                 "agents": gap.agents,
                 "busy": us(gap.busy),
                 "waits": us(gap.waits),
-                "count": [round(each) for each in gap.counts],
+                "count": [round(count) for count in gap.counts],
             }
             for gap in on.gaps
         ],
@@ -174,10 +177,10 @@ def _where(timing: Timing, wait: Waiting) -> int:
 
 def _rates(timing: Timing, on: TimeAxis) -> dict[str, list[float]]:
     """The used fraction of memory and cache bandwidth, step by step; none in gaps."""
-    found = {"hbm": [0.0] * _STEPS, "l2": [0.0] * _STEPS}
+    rates = {"hbm": [0.0] * _STEPS, "l2": [0.0] * _STEPS}
     load = timing.load
     if load is None or not on.end:
-        return found
+        return rates
     seconds = on.end / timing.mhz / 1e6 / _STEPS
     rows = zip(load.items.tolist(), load.seconds.tolist(), load.lines.tolist(), strict=True)
     for job, memory, lines in rows:
@@ -185,6 +188,6 @@ def _rates(timing: Timing, on: TimeAxis) -> dict[str, list[float]]:
         last = max(first + 1e-9, on.free[job] / on.end * _STEPS)
         for step in range(int(first), min(_STEPS, int(last) + 1)):
             share = (min(last, step + 1) - max(first, step)) / (last - first)
-            found["hbm"][step] += memory * share / seconds
-            found["l2"][step] += lines * share / seconds / timing.l2_rate
-    return {key: [round(value, 3) for value in values] for key, values in found.items()}
+            rates["hbm"][step] += memory * share / seconds
+            rates["l2"][step] += lines * share / seconds / timing.l2_rate
+    return {key: [round(value, 3) for value in values] for key, values in rates.items()}
