@@ -50,8 +50,9 @@ def forget(module: ModuleType) -> None:
     """The kernels of an example are traced again when they are called next."""
     for value in vars(module).values():
         if isinstance(value, Kernel):
-            value._cache.clear()
-            value._captured.calls().clear()
+            for kernel in (value, *value._elsewhere.values()):
+                kernel._cache.clear()
+                kernel._captured.calls().clear()
 
 
 @pytest.mark.parametrize(("name", "profile"), runs())
