@@ -206,15 +206,16 @@ def test_what_the_library_asserts_is_an_error_once_for_a_line(tmp_path):
     assert "would not compile" in (finding.help or "")
 
 
-def test_a_move_between_the_cores_is_told_in_types_of_tiles(tmp_path):
+def test_a_conversion_on_the_way_between_the_cores_is_refused_with_both_types(tmp_path):
     @pto.kernel(profile="a5")
-    def twice(x: pto.Global[pto.f16], y: pto.Global[pto.f32]) -> None:
-        t = pto.load(x, 32, 32)
-        pto.store(y, pto.dot(t + t, t))
+    def narrowed(x: pto.Global[pto.f16], y: pto.Global[pto.f16]) -> None:
+        t = pto.tile(32, 32, pto.f16)
+        isa.tmov(t, pto.dot(pto.load(x, 32, 32), pto.load(x, 32, 32)))
+        pto.store(y, t + t)
 
     x = np.ones((32, 32), np.float16)
-    with pytest.raises(pto.PtoError, match=r"moves vec 32x32xf16 NZ to mat 32x32xf16 NZ, which"):
-        twice.export(x, np.zeros((32, 32), np.float32), out=str(tmp_path / "out"))
+    with pytest.raises(pto.PtoError, match=r"moves acc 32x32xf32 NZ .*to vec 32x32xf16 ND, which"):
+        narrowed.export(x, np.zeros((32, 32), np.float16), out=str(tmp_path / "out"))
 
 
 def test_data_may_decide_where_a_kernel_goes(tmp_path):
