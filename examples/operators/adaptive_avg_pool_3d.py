@@ -1,5 +1,5 @@
-"""y[..., i, j, k] = the mean of a window of x with the sides floor(i D / OD) : ceil((i + 1) D / OD)
-and so on.
+"""y[..., i, j, k] = the mean of a window of x with the sides floor(i D / OD) : ceil((i + 1) D /
+OD) and so on.
 
 Bound by memory where outputs are smaller than inputs: each element is read once, or twice where
 windows overlap. A block sums lines of W over depth and height for many planes at a time, then
@@ -16,7 +16,7 @@ LEVEL = 3
 
 
 @pto.kernel
-def pool(x: pto.Global, y: pto.Global) -> None:
+def pool(x: pto.Global[Any], y: pto.Global[Any]) -> None:
     """x is (planes, d, h, w); one line of y for as many planes as fit."""
     (_, depth, height, width), (_, *counts) = x.shape, y.shape
     planes = planes_of(width)

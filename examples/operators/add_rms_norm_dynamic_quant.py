@@ -1,8 +1,8 @@
-"""total = x1 + x2, normalised by the root of the mean of its squares, times gamma, as int8 with one
-scale for each row: greatest absolute value / 127.
+"""total = x1 + x2, normalised by the root of the mean of its squares, times gamma, as int8 with
+one scale for each row: greatest absolute value / 127.
 
-Bound by memory: x1 and x2 are read once, the sum and a quarter to a half as many bytes are written.
-The rows of a block stay in the vector buffer between the three folds.
+Bound by memory: x1 and x2 are read once, the sum and a quarter to a half as many bytes are
+written. The rows of a block stay in the vector buffer between the three folds.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ ROOM = 16384  # elements of a block, as f32
 
 @pto.kernel
 def norm(
-    x1: pto.Global,
-    x2: pto.Global,
-    gamma: pto.Global,
+    x1: pto.Global[Any],
+    x2: pto.Global[Any],
+    gamma: pto.Global[Any],
     y: pto.Global[pto.i8],
-    total: pto.Global,
+    total: pto.Global[Any],
     scale: pto.Global[pto.f32],
     eps: float,
 ) -> None:

@@ -18,7 +18,7 @@ ROOM = 8192  # elements of a block, as f32
 
 @pto.kernel
 def swiglu(
-    x: pto.Global,
+    x: pto.Global[Any],
     weight: pto.Global[pto.f32],
     activation: pto.Global[pto.f32],
     quant: pto.Global[pto.f32],

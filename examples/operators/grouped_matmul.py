@@ -16,7 +16,12 @@ M, K, N = 128, 128, 128  # the tiles of a block
 
 @pto.kernel
 def gemm(
-    x: pto.Global, w: pto.Global, bias: pto.Global, y: pto.Global, turned: bool, has_bias: bool
+    x: pto.Global[Any],
+    w: pto.Global[Any],
+    bias: pto.Global[Any],
+    y: pto.Global[Any],
+    turned: bool,
+    has_bias: bool,
 ) -> None:
     """x is (m, k), w (k, n), or (n, k) if turned, bias (1, n)."""
     i, j, weight = pto.block_idx(1) * M, pto.block_idx(0) * N, w.T if turned else w

@@ -1,9 +1,9 @@
 """Matrices of n x n that become doubly stochastic: softmax of the rows, then rows and columns are
 divided by their sums in turn (Sinkhorn and Knopp).
 
-Bound by the vector unit: 2 divisions of each element in every step, with little to load. A tile has
-one line for each element of a matrix and one column for each matrix, so that sums of rows and of
-columns are sums of lines, whole vectors at a time.
+Bound by the vector unit: 2 divisions of each element in every step, with little to load. A tile
+has one line for each element of a matrix and one column for each matrix, so that sums of rows and
+of columns are sums of lines, whole vectors at a time.
 """
 
 from typing import Any

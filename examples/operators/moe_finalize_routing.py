@@ -1,8 +1,8 @@
-"""y[r] = skip1[r] + skip2[r] + the sum over k of scales[r, k] (rows[d] + bias[expert[r, k]]), where
-d is the place of the k-th copy of token r; dropped copies, with d = -1, add nothing.
+"""y[r] = skip1[r] + skip2[r] + the sum over k of scales[r, k] (rows[d] + bias[expert[r, k]]),
+where d is the place of the k-th copy of token r; dropped copies, with d = -1, add nothing.
 
-Bound by memory: each row is read once. Places and experts are numbers of the program, so rows come
-by loads of whole lines.
+Bound by memory: each row is read once. Places and experts are numbers of the program, so rows
+come by loads of whole lines.
 """
 
 from typing import Any
@@ -18,15 +18,15 @@ TOKENS, COLS = 16, 2048  # of a block
 
 @pto.kernel
 def combine(
-    rows: pto.Global,
+    rows: pto.Global[Any],
     places: pto.Global[pto.i32],
     skips: tuple[bool, bool],
-    skip1: pto.Global,
-    skip2: pto.Global,
-    bias: pto.Global,
-    scales: pto.Global,
+    skip1: pto.Global[Any],
+    skip2: pto.Global[Any],
+    bias: pto.Global[Any],
+    scales: pto.Global[Any],
     experts: pto.Global[pto.i32],
-    y: pto.Global,
+    y: pto.Global[Any],
     has: tuple[bool, bool],
     by_columns: bool,
 ) -> None:
@@ -69,12 +69,16 @@ def run(
     y, none = np.empty((tokens, rows.shape[1]), rows.dtype), np.zeros((1, 1), np.int32)
     has_bias = bias is not None and expert_for_source_row is not None
     given = [skip1, skip2, bias, scales, expert_for_source_row]
-    arrays = [none if each is None else each for each in given]
+    first, second, b, s, experts = (none if each is None else each for each in given)
     combine[pto.cdiv(rows.shape[1], COLS), pto.cdiv(tokens, TOKENS)](
         rows,
         expanded_src_to_dst_row.reshape(shape),
         (skip1 is not None, skip2 is not None),
-        *arrays,
+        first,
+        second,
+        b,
+        s,
+        experts,
         y,
         (has_bias, scales is not None),
         by_columns,

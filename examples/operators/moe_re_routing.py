@@ -17,13 +17,13 @@ ROOM = 16384  # bytes of a tile
 
 @pto.kernel
 def move(
-    tokens: pto.Global,
-    counts: pto.Global,
+    tokens: pto.Global[Any],
+    counts: pto.Global[Any],
     scales: pto.Global[pto.f32],
-    moved: pto.Global,
+    moved: pto.Global[Any],
     moved_scales: pto.Global[pto.f32],
     numbers: pto.Global[pto.i32],
-    totals: pto.Global,
+    totals: pto.Global[Any],
     has_scales: bool,
 ) -> None:
     """scales, moved_scales and numbers are columns."""

@@ -7,10 +7,10 @@ floats on the vector cores of the block while the cube multiplies for the next o
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 import pto
+from pto.core.dtypes import dtype
 
 LEVEL = 3
 M, K, N = 128, 256, 128  # the tiles of a block
@@ -20,12 +20,12 @@ M, K, N = 128, 256, 128  # the tiles of a block
 def gemm(
     x1: pto.Global[pto.i8],
     x2: pto.Global[pto.i8],
-    scale: pto.Global,
+    scale: pto.Global[Any],
     offset: pto.Global[pto.f32],
     pertoken: pto.Global[pto.f32],
-    bias: pto.Global,
-    y: pto.Global,
-    has: tuple[bool, bool, bool],
+    bias: pto.Global[Any],
+    y: pto.Global[Any],
+    has: tuple[bool, ...],
 ) -> None:
     """x1 is (batch, m, k), x2 (batch, k, n), y (batch, m, n); scales are rows of n or one."""
     i, j, b = pto.block_idx(1) * M, pto.block_idx(0) * N, pto.block_idx(2)
@@ -37,7 +37,7 @@ def gemm(
     def columns(row: Any) -> Any:
         return pto.load(row, 1, 1) if row.shape[1] == 1 else pto.load(row[:, j:], 1, N)
 
-    added = columns(bias) if has_bias else None
+    added: Any = columns(bias) if has_bias else None
     is_first = has_bias and not bias.dtype.is_float
     total = (acc + added if is_first else acc + 0).to(pto.f32) * columns(scale).to(pto.f32)
     if has_offset:
@@ -61,7 +61,7 @@ def run(
 ) -> Any:
     *outer, m, k = x1.shape
     n, batch = x2.shape[-1], int(np.prod(outer))
-    kind = ml_dtypes.bfloat16 if output_dtype == "bfloat16" else np.float16
+    kind = dtype("bf16" if output_dtype == "bfloat16" else "f16").numpy
     y, none = np.empty((*outer, m, n), kind), np.zeros((1, 1), np.float32)
     rows = [none if each is None else each.reshape(1, -1) for each in (scale, offset, bias)]
     pertoken = none if pertoken_scale is None else pertoken_scale.reshape(-1, 1)

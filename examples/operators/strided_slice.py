@@ -15,7 +15,7 @@ ROWS, COLS = 8, 1024  # of a tile
 
 
 @pto.kernel
-def copy(x: pto.Global, y: pto.Global, index: Any) -> None:
+def copy(x: pto.Global[Any], y: pto.Global[Any], index: Any) -> None:
     """`index` has a key for every axis of x; a tuple (start, stop, step) is a slice."""
     *front, last = index
     step = last[2] if isinstance(last, tuple) else 1

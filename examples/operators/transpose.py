@@ -1,8 +1,8 @@
 """y[i0, i1, ...] = x[i_perm[0], i_perm[1], ...]: the axes in another order.
 
-Bound by memory: each element is read once and written once. A tile has the last axis of `x` and the
-last axis of `y`, so that both transfers move whole lines, and is transposed by the vector unit.
-Elements of 8 bytes are transposed as two halves of 4.
+Bound by memory: each element is read once and written once. A tile has the last axis of `x` and
+the last axis of `y`, so that both transfers move whole lines, and is transposed by the vector
+unit. Elements of 8 bytes are transposed as two halves of 4.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ SIDE = 64  # rows and columns of a tile
 
 
 @pto.kernel
-def permute(x: pto.Global, y: pto.Global, perm: tuple[int, ...]) -> None:
+def permute(x: pto.Global[Any], y: pto.Global[Any], perm: tuple[int, ...]) -> None:
     """A tile has the last axis of y, and the last of x or the one before; others count blocks."""
     last, is_wide = len(perm) - 1, x.dtype.itemsize == 8 and perm[-1] != len(perm) - 1
     row = last - 1 if perm[-1] == last else perm.index(last)
@@ -43,7 +43,7 @@ def permute(x: pto.Global, y: pto.Global, perm: tuple[int, ...]) -> None:
 
 @pto.operator
 def run(x: Any, perm: list[int]) -> Any:
-    y = np.empty([x.shape[n] for n in perm], x.dtype)
+    y: Any = np.empty([x.shape[n] for n in perm], x.dtype)
     if y.size:
         source, order = _merged(x, [n % x.ndim for n in perm])
         target = y.reshape([source.shape[n] for n in order])

@@ -1,4 +1,5 @@
-"""y = x @ ((weight + offset) * scale) + bias: int8 weights become f16 or bf16 on the vector cores.
+"""y = x @ ((weight + offset) * scale) + bias: int8 weights become f16 or bf16 on the vector
+cores.
 
 Bound by reading the weights where x has few rows, else by the vector cores, which convert the
 weights once for each tile of rows; the matrix unit multiplies meanwhile.
@@ -16,12 +17,12 @@ M, K, N = 128, 128, 64  # the tiles of a block
 
 @pto.kernel
 def gemm(
-    x: pto.Global,
+    x: pto.Global[Any],
     weight: pto.Global[pto.i8],
-    scale: pto.Global,
-    offset: pto.Global,
-    bias: pto.Global,
-    y: pto.Global,
+    scale: pto.Global[Any],
+    offset: pto.Global[Any],
+    bias: pto.Global[Any],
+    y: pto.Global[Any],
     has_offset: bool,
     has_bias: bool,
 ) -> None:
@@ -51,11 +52,10 @@ def run(
 ) -> Any:
     (m, _), (_, n) = x.shape, weight.shape
     y, none = np.empty((m, n), x.dtype), np.zeros((1, 1), np.float32)
-    rows = [
-        none if r is None else r.reshape(1, -1) for r in (antiquantScale, antiquantOffset, bias)
-    ]
+    rows = antiquantScale, antiquantOffset, bias
+    scale, offset, shift = (none if r is None else r.reshape(1, -1) for r in rows)
     has = antiquantOffset is not None, bias is not None
-    gemm[pto.cdiv(n, N), pto.cdiv(m, M)](x, weight, *rows, y, *has)
+    gemm[pto.cdiv(n, N), pto.cdiv(m, M)](x, weight, scale, offset, shift, y, *has)
     return y
 
 

@@ -143,12 +143,13 @@ def _clipped(session: Session, t: Tile, window: View) -> Extents:
     clipped = list(region)
     for n, (axis, unit) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
         span, size = None if axis is None else window.spans[axis], region[n]
-        if span is None or not is_number(size) or window.inner_rows != 1:
+        inner = window.inner_rows if n == 0 else 1
+        if span is None or not is_number(size) or size % inner:
             continue
         is_cut = t.is_filled and not is_number(span.extent)  # as long as the window
         if not (span.is_open or is_cut):
             continue
-        clipped[n] = span.size_for(size)
+        clipped[n] = arith("*", span.size_for(size // inner), inner)
         if span.is_whole and is_number(clipped[n]) and clipped[n] < size and not t.is_filled:
             session.notice(_cut(window, unit, size, clipped[n]))
     return clipped[0], clipped[1]

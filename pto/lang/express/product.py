@@ -176,6 +176,10 @@ def _in_l1(t: Tile) -> Tile:
         loaded = session.in_l1(t, type)
         if loaded is not None:
             return loaded
+    if t.role == "vec" and t.origin is None:  # whole boxes of the requested size, and no more
+        shape = room_for(*t.asked, t.dtype, "mat")
+        t = t if shape[1] >= t.cols else t[:, 0 : shape[1]]
+        shape = max(shape[0], t.rows), t.cols
     moved = tile(*shape, t.dtype, role="mat")
     by_rows = session.profile == "a2a3"  # its queues go through global memory, row by row
     isa.tmov(moved, t if by_rows or t.role != "vec" else _boxed(t))
