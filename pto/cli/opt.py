@@ -23,6 +23,7 @@ from pto.optimize.grid import grid_of
 from pto.optimize.outcome import Task
 from pto.optimize.report import Optimization
 from pto.optimize.search import Point, Program
+from pto.plan.calls import entry_functions
 from pto.plan.memory import addressed
 from pto.plan.sync import insert
 from pto.run.launch.call import count_of
@@ -48,6 +49,8 @@ EXAMPLES = """\
   pto opt --pass sync k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
   pto opt --pass longer=4 --pass slots=2 --explain gemm.pto -o out.pto
                                             passes of a schedule, and what each did
+  pto opt --show nests k.py:softmax --arg x=zeros:100x128 --arg y=zeros:100x128
+                                            the loops that the compiled engine makes of a program
 """
 
 
@@ -102,6 +105,18 @@ def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("--blocks", type=options.grid, metavar="N[,N]", help=blocks)
     data = "use the values of arrays in the search: needed if control flow depends on data"
     parser.add_argument("--data", action="store_true", help=data)
+    stages = {
+        "groups": "the instructions that run as one loop",
+        "nests": "their loops: accesses and expressions",
+        "llvm": "the LLVM module",
+    }
+    words = "; ".join(f"{name}: {each}" for name, each in stages.items())
+    parser.add_argument(
+        "--show",
+        choices=list(stages),
+        metavar="STAGE",
+        help=f"print a stage of the compiled engine instead of a program. {words}",
+    )
     again = "search again even if a cached result exists"
     parser.add_argument("--again", action="store_true", help=again)
     explain = "print what each pass did and saves, on standard error unless -o is given"
@@ -115,16 +130,33 @@ def add_arguments(parser: CommandLine) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.passes:
+    if not args.passes and not args.show:
         return _search(args)
     module = program.read_program(args.file, args)
     target = legal_target(module, profile=args.profile, device=args.device)
     launch, changes = _passed(
         ProgramLaunch(module, count_of(args.blocks or 1)), args.passes, target.profile
     )
+    if args.show:
+        return _show_stage(launch, target.profile, args)
     done = [str(each) for each in changes]
     data: dict[str, Any] = {"passes": args.passes, "changes": done, "blocks": launch.blocks}
     return _shown(launch, "".join(f"{each}\n" for each in done), data, str(target), args)
+
+
+def _show_stage(launch: ProgramLaunch, profile: Profile, args: argparse.Namespace) -> int:
+    """Print a stage of the compiled engine."""
+    from pto.run.jit.show import show
+
+    functions = entry_functions(launch.module, args.entry)
+    text = show(args.show, launch.module, functions, profile)
+    if not findings.is_text(args):
+        findings.data(args, stage=args.show, text=text)
+    elif args.out:
+        write_whole(args.out, text)
+    else:
+        sys.stdout.write(text)
+    return 0
 
 
 def _search(args: argparse.Namespace) -> int:

@@ -118,7 +118,9 @@ class CallSites:
         tap: Hook | None = None,
         tolerated: Container[str] = (),
     ) -> None:
-        self.profile, self.side, self.tap = profile, side, tap
+        self.profile = profile
+        self.side = side
+        self.tap = tap
         self.tolerated = tolerated  # findings that the front end's own library does not report
         self.module = new_module({"pto.target_arch": Str(profile.name)}, "<records>")
         self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once for each location
@@ -365,7 +367,10 @@ class RecordLaunch:
     ) -> None:
         if blocks < 1:
             raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
-        self._device, self._profile, self._sides, self._blocks = device, profile, sides, blocks
+        self._device = device
+        self._profile = profile
+        self._sides = sides
+        self._blocks = blocks
         self._numbers = iter(range(blocks) if only is None else only)
         self._arrivals = Arrivals()
         self._cores: list[Core] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import pto
 from pto.cli.main import main
 from pto.ir.text.parser import parse
+from pto.run.jit.emit.fusion import FusingEmitter
 
 Capture = pytest.CaptureFixture[str]
 TILE = "!pto.tile_buf<vec, 16x64xf32>"
@@ -155,3 +157,59 @@ def test_an_unknown_pass_and_a_program_that_is_not_legal(tmp_path: Path, capsys:
     wrong.write_text(BODY.replace("outs(%b", "outs(%n").replace(f"%n : {TILE}", "%n : index"))
     assert main(["opt", "--pass", "tidy", str(wrong)]) == 1
     assert "wrong.pto:10" in capsys.readouterr().err
+
+
+SOFTMAX = """
+import pto
+
+@pto.kernel(profile="a5")
+def rows(x: pto.Global[pto.f32], y: pto.Global[pto.f32]):
+    t = pto.load(x[:, :], 16, 128)
+    e = pto.exp(t - t.max(axis=1))
+    pto.store(y[:, :], e / e.sum(axis=1))
+"""
+
+
+def test_the_stages_of_the_compiled_engine(tmp_path: Path, capsys: Capture) -> None:
+    """`--show`: the instructions of a softmax are one loop on 16 x 128 elements."""
+    path = tmp_path / "k.py"
+    path.write_text(SOFTMAX)
+    shown: dict[str, str] = {}
+    for stage in ("groups", "nests", "llvm"):
+        arrays = [word for name in "xy" for word in ("--arg", f"{name}=zeros:16x128")]
+        assert main(["opt", f"{path}:rows", "--show", stage, *arrays]) == 0
+        shown[stage] = capsys.readouterr().out
+    title, *ops = (line.strip() for line in shown["groups"].splitlines())
+    assert title == "group 1: 7 instructions in one loop"
+    assert [op.partition(" ")[0].removeprefix("pto.") for op in ops] == [
+        *("tload", "trowmax", "trowexpandsub", "texp", "trowsum", "trowexpanddiv", "tstore")
+    ]
+    assert ops[0].endswith("(line 6)") and ops[-1].endswith("(line 8)")
+    _, head, *body = shown["nests"].splitlines()
+    assert head.startswith("for i < ") and ", j < 128" in head
+    results = [line.split(" = ")[1] for line in body[1:6]]
+    starts = ("fold of maximum over j", "sub(", "exp(", "fold of add over j", "div(")
+    assert all(map(str.startswith, results, starts)), results
+    assert "define" in shown["llvm"] and "fdiv" in shown["llvm"]
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_stages_of_the_readme_are_those_of_the_documentation(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/architecture.md has the printed text; the numbers of SSA names are arbitrary."""
+    monkeypatch.setattr(FusingEmitter, "forwards", True)  # as it is outside of tests
+    source = (ROOT / "README.md").read_text().split('```python title="softmax.py"\n')[1]
+    path = tmp_path / "softmax.py"
+    path.write_text(source.split("x = np.random")[0])
+    page = (ROOT / "docs/architecture.md").read_text()
+    blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    shown = [block for block in blocks if "group 1" in block or "%v" in block]
+    assert len(shown) == 3
+    for stage, block in zip(("groups", "nests", "llvm"), shown, strict=True):
+        arrays = [word for name in "xy" for word in ("--arg", f"{name}=zeros:100x128")]
+        assert main(["opt", f"{path}:softmax_rows", "--show", stage, *arrays]) == 0
+        printed = re.sub(r"%v\d+", "%v", capsys.readouterr().out)
+        assert re.sub(r"%v\d+", "%v", block) in printed

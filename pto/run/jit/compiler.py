@@ -27,7 +27,7 @@ from pto.run.jit.emit.names import LiveIn, Names
 from pto.run.jit.emit.operation import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
-from pto.run.jit.llvm.text import UnsupportedLowering
+from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.coroutine import Coroutine
 from pto.run.jit.runtime.region import CompiledRegion
@@ -70,7 +70,9 @@ class NativeCompiler(Compiler):
     def block(self, region: Region) -> StepBlock:
         if self._plain:
             return super().block(region)
-        out, run, weight = StepBlock(), list[Operation](), 0
+        out = StepBlock()
+        run = list[Operation]()
+        weight = 0
         for op in region.block.ops:
             if not self._can_compile(op):
                 self._close(out, run)
@@ -103,7 +105,9 @@ class NativeCompiler(Compiler):
             return None
         if sum(map(self._weight, ops)) > _LARGEST:
             return None
-        outer, self._slots, noted = self._slots, {}, self.unit.recorded
+        outer = self._slots
+        self._slots = {}
+        noted = self.unit.recorded
         try:
             args = [self.slot(a) for a in function.regions[0].block.args]
             region = self._region(ops, waits=True)

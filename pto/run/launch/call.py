@@ -259,7 +259,9 @@ class Launch:
 
     def end(self, grid: LaunchGrid) -> None:
         self.release()
-        self.printed, self.fallbacks, self.is_done = tuple(grid.printed()), grid.fallbacks, True
+        self.printed = tuple(grid.printed())
+        self.fallbacks = grid.fallbacks
+        self.is_done = True
         for arg in self.args:
             if isinstance(arg, Borrowed) and arg.give_back is not None:
                 arg.give_back()

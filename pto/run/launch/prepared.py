@@ -133,6 +133,13 @@ class PreparedKernel:
         return found
 
     @property
+    def unit(self) -> Unit:
+        """The compiled code of all functions, on the jit engine."""
+        if self._unit is None:
+            raise RuntimeError(f"the {self.engine} engine compiles nothing")
+        return self._unit
+
+    @property
     def is_reusable(self) -> bool:
         """True if an agent can be reused for another block: no observer, no checks."""
         return self._tap is None and not self._is_checked
@@ -362,7 +369,10 @@ class LaunchGrid:
     def _forget(self) -> None:
         """Reset to the state before the first block. The reference engine then runs all blocks."""
         self.fallbacks = Counter({(f"@{self.kernel.name}", _AHEAD): 1})
-        self._arrivals, self._started, self._left, self._printed = Arrivals(), 0, {}, {}
+        self._arrivals = Arrivals()
+        self._started = 0
+        self._left = {}
+        self._printed = {}
         self._idle = []
 
     def cluster(self, block: int = 0) -> Cluster:

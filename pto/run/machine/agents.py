@@ -95,7 +95,9 @@ class CoScheduler:
         """
         policy = SchedulingPolicy() if policy is None else policy
         start = policy.paced(start)
-        idle, count, self.moved = 0, 0, False
+        idle = 0
+        count = 0
+        self.moved = False
         while True:
             if idle or not self.live:
                 fresh = start()

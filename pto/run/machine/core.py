@@ -183,7 +183,9 @@ class Core:
     def reuse_for(self, cluster: Cluster) -> None:
         """Use this agent for another launch."""
         cluster.agents.append(self)
-        self.cluster, self.device, self.blocks = cluster, cluster.device, cluster.blocks
+        self.cluster = cluster
+        self.device = cluster.device
+        self.blocks = cluster.blocks
         self.block = cluster.block
         self.printed.say = cluster.say
 

@@ -111,7 +111,10 @@ class World:
 
     def kernel(self, device: Device, module: Module, entry: str | None) -> PreparedKernel:
         """A compiled kernel; the same program is compiled only once."""
-        tap, profile, engine, checks = device.tap, device.profile, device.engine, device.checks
+        tap = device.tap
+        profile = device.profile
+        engine = device.engine
+        checks = device.checks
         key = id(module), entry, profile, id(tap), engine, checks
         found = self._kernels.get(key)
         if found is None:

@@ -242,7 +242,9 @@ class Scheduler(Hook):
 
     def _in_phases(self, compiler: Compiler, op: Operation, case: Case, step: Step) -> Step:
         """Issue an item for each phase to its pipe. The scalar unit reads at issue, after waits."""
-        steps, last, waits = phases_of(case), computing(case), leading(case)
+        steps = phases_of(case)
+        last = computing(case)
+        waits = leading(case)
         reads = compiler.slots(op.operands)
         slots = {name: compiler.slots(op.group(name)) for name in case.row.operand_names}
 

@@ -37,7 +37,9 @@ def lane(case: Case, body: Lane) -> Step:
     kind = dtype_of(case, "result")
     sources = case.row.operands[:-1]
     scalars = [i for i, o in enumerate(sources) if isinstance(case.type(o.name), t.Scalar)]
-    zero, every, width = np.zeros((), kind.numpy), full(kind.itemsize), kind.itemsize
+    zero = np.zeros((), kind.numpy)
+    every = full(kind.itemsize)
+    width = kind.itemsize
 
     def keep(value: Items, mask: Mask) -> Items:
         return np.where(mask[::width], value, zero)
@@ -138,7 +140,10 @@ def _result(case: Case, shape: VectorOperands, name: str) -> Step:
             return on if shape.is_logical else image(on, size)
 
         return bools
-    zero, own, count, numpy = np.zeros((), kind.numpy), shape.lanes(kind), kind.lanes, kind.numpy
+    zero = np.zeros((), kind.numpy)
+    own = shape.lanes(kind)
+    count = kind.lanes
+    numpy = kind.numpy
 
     shown = dtype_of(case, name).numpy
 
@@ -167,8 +172,12 @@ def permute(case: Case, body: Permute) -> Step:
 def neighbours(case: Case, body: TreeFold) -> Step:
     """A reduction tree of neighbouring lanes; lanes with mask bit 0 are neutral."""
     kind, result = dtype_of(case, "input"), dtype_of(case, "result")
-    every, width, fn = full(kind.itemsize), kind.itemsize, on_arrays(body.fn)
-    left, places, into = body.left(case), body.places(case), accumulator(body, kind, result)
+    every = full(kind.itemsize)
+    width = kind.itemsize
+    fn = on_arrays(body.fn)
+    left = body.left(case)
+    places = body.places(case)
+    into = accumulator(body, kind, result)
     other = np.asarray(lanes.neutral(body.fn, kind.numpy), kind.numpy)
 
     def step(core: Core, x: Items, mask: Mask) -> Items:

@@ -54,7 +54,10 @@ class InstructionEvent(QueuedOp):
         phase: int = 0,  # its number among the events of the same execution
     ) -> None:
         # without super().__init__(), which is slower: every operation of a run makes an event
-        self.op, self.pipe, self.effect, self.mark = op, pipe, effect, mark
+        self.op = op
+        self.pipe = pipe
+        self.effect = effect
+        self.mark = mark
         self.number = self.version = 0
         self.need, self.after = -1, ()
         self.stamp = self.reason = None
@@ -198,7 +201,9 @@ class Hook(SchedulingPolicy):
         parts: PhaseSplit | None = None,
     ) -> Step:
         recorder, tell = self.recorder, self.observer.event
-        is_scalar, mark, counters = pipe in ("S", "none"), mark_of(op), counted(loops)
+        is_scalar = pipe in ("S", "none")
+        mark = mark_of(op)
+        counters = counted(loops)
 
         def watched(core: Core, regs: Regs) -> Any:
             special: Any = core.registers

@@ -122,7 +122,9 @@ class DryRun(Hook):
 
     def _by_one(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The scalar unit reads or writes an element; in global memory through its data cache."""
-        recorder, tell, data = self.recorder, self.observer.event, self.data
+        recorder = self.recorder
+        tell = self.observer.event
+        data = self.data
         slots, counters = slots_of(compiler, op), counted(compiler.counters(op))
         ones = _ones(compiler, op)
         usual = "gm" if is_global(op.operands[0].type) else "ub"
@@ -218,7 +220,9 @@ class DryRun(Hook):
         if op.control is not Control.SCOPE:
             return made
         step, wait = made
-        counts, recorder, tell = self._counts, self.recorder, self.observer.event
+        counts = self._counts
+        recorder = self.recorder
+        tell = self.observer.event
 
         def scope(core: Core, regs: Regs) -> Any:
             counts.clear()

@@ -34,8 +34,10 @@ from pto.core.floats import Round
 from pto.isa.meaning.lanes import convert
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.unit import Unit
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Text, UnsupportedLowering
+from pto.run.jit.llvm.text import Text
 
 _LANES = 16
 _TYPES = tuple(t for t in ALL if not t.is_packed and t is not I1)
@@ -103,7 +105,7 @@ class Compiled:
     def add(self, dst: DType, mode: Round, saturate: bool, keep_nan: bool) -> None:
         x, name = Text(self.unit.declare), self.unit.new_name()
         spot = lanes.Lanes(x, _LANES)
-        kind = self.src.numpy if lanes.computes(self.src.numpy) else self.src.storage
+        kind = self.src.numpy if kinds.computes(self.src.numpy) else self.src.storage
         given = spot.symbol(kind, x.load(spot.type(kind), "%ctx"))
         found = convert(given, self.src, dst, mode, saturate, keep_nan)
         assert isinstance(found, lanes.Symbol)

@@ -14,7 +14,7 @@ from pto import isa
 from pto.run.jit.emit.cube import factors as factors_module
 from pto.run.jit.emit.cube.forwarding import fills_factor
 from pto.run.jit.emit.fusion import FusingEmitter
-from pto.run.jit.emit.tile.strided import Access
+from pto.run.jit.ir.strided import Access
 from pto.run.jit.llvm.text import Text
 from tests.run.jit.both import same
 from tests.run.jit.test_fusion import agree, forwards, normal

@@ -13,8 +13,8 @@ import pto
 from pto import isa
 from pto.run.jit.emit.fusion import FusingEmitter
 from pto.run.jit.emit.names import Names
-from pto.run.jit.emit.tile import group
-from pto.run.jit.emit.tile.passes import Rematerialiser
+from pto.run.jit.emit.tile import steps, strips
+from pto.run.jit.ir.passes import Rematerialiser
 from tests.run.jit import both
 from tests.run.jit.both import same
 
@@ -353,7 +353,8 @@ def test_rows_and_boxes(kind: Any) -> None:
 
 def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch, texts: list[str]) -> None:
     """Of large arrays, where rows are whole lines of the cache; here all arrays are large."""
-    monkeypatch.setattr(group, "FAR", 0)
+    for module in (steps, strips):
+        monkeypatch.setattr(module, "FAR", 0)
 
     @pto.kernel(profile="a5")
     def softmax(x: pto.Global[pto.f32], y: pto.Global[pto.f16]) -> None:
@@ -370,6 +371,34 @@ def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch, texts: list[str]
         ours = room[start : start + theirs.nbytes].view(np.float16).reshape(theirs.shape)
         softmax.run(x, ours, engine="jit")
         same(ours, theirs)
+    assert any("!nontemporal" in text for text in texts)
+
+
+@pytest.mark.parametrize("places", [(0, 0), (4, 0), (0, 4), (4, 4)])
+def test_stores_past_the_cache_to_two_arrays(
+    places: tuple[int, int], monkeypatch: pytest.MonkeyPatch, texts: list[str]
+) -> None:
+    """One of them, both or none begin at a line of the cache: aligned stores elsewhere crash."""
+    for module in (steps, strips):
+        monkeypatch.setattr(module, "FAR", 0)
+
+    @pto.kernel(profile="a5")
+    def doubled(x: pto.Global[pto.f32], y: pto.Global[pto.f32], z: pto.Global[pto.f32]) -> None:
+        t = pto.load(x[:, :], 8, 160)
+        pto.store(y[:, :], t + t)
+        pto.store(z[:, :], t * t)
+
+    x, room = normal(8, 160), np.zeros((2, 8 * 160 * 4 + 128), np.uint8)
+    outs = [
+        line[(begin := -line.ctypes.data % 64 + beside) : begin + x.nbytes]
+        .view(np.float32)
+        .reshape(x.shape)
+        for line, beside in zip(room, places, strict=True)
+    ]
+    report = doubled.run(x, *outs, engine="jit")
+    assert len(report.fused) == 1
+    assert np.array_equal(outs[0], x + x)
+    assert np.array_equal(outs[1], x * x)
     assert any("!nontemporal" in text for text in texts)
 
 

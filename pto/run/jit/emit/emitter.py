@@ -28,8 +28,9 @@ from pto.run.jit.emit.operation import (
     require_regions,
     set_once,
 )
+from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
 from pto.run.jit.llvm.condition import FALSE, Condition
-from pto.run.jit.llvm.text import FIXED, I32, I64, Text, UnsupportedLowering, Val, unsupported_if
+from pto.run.jit.llvm.text import FIXED, I32, I64, Text, Val
 from pto.run.jit.runtime.context import (
     CALL,
     FAILED,
@@ -297,7 +298,9 @@ class Emitter:
 
     def poll(self) -> None:
         """Poll between two iterations of a loop: Python runs if the timer has set the flag."""
-        x, rest, go = self.text, self.text.fresh("rest"), self.text.fresh("turn")
+        x = self.text
+        rest = self.text.fresh("rest")
+        go = self.text.fresh("turn")
         due = x.load_flag(self.word(POLL_FLAG))
         x.branch(x.compare("ne", due, 0), rest, go, _COLD)
         x.label(rest)

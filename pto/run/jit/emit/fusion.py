@@ -4,7 +4,7 @@ handles and flags may lie between them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pto.core.errors import PtoError
@@ -17,12 +17,15 @@ from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.run.jit.emit.cube.forwarding import can_forward, fills_factor, forwardable, forwarded_copy
 from pto.run.jit.emit.emitter import Emitter
-from pto.run.jit.emit.operation import OpContext, require_regions, touches_no_tile
-from pto.run.jit.emit.tile import steps, strided, strips
-from pto.run.jit.emit.tile.group import Group, Prepared, Statement
-from pto.run.jit.emit.tile.strided import Access
+from pto.run.jit.emit.operation import OpContext, Prepared, require_regions, touches_no_tile
+from pto.run.jit.emit.tile import steps, strips
+from pto.run.jit.emit.tile.tile_layouts import extent
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.nest import Nest
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.llvm.condition import Condition
-from pto.run.jit.llvm.text import Text, UnsupportedLowering
+from pto.run.jit.llvm.text import Text
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ _LARGE = 256  # operations of a block that is not looked at
 _UNLESS = "views of a fused group overlap, or are not plain"
 
 _T = TypeVar("_T")
-_Made = tuple[Prepared, Statement] | None
+_Made = tuple[Prepared, Nest] | None
 Row = tuple[
     Operation, Access, Condition
 ]  # a load of a row, its source, and the condition of reading it
@@ -46,7 +49,7 @@ class PendingGroup:
     """A pending group and its operations. `rows` are read at their source if their tile, known by
     its number, is private; else they are loaded before the group."""
 
-    group: Group
+    nest: Nest
     all: Sequence[Operation]  # of the block
     ops: list[Operation] = field(default_factory=list[Operation])
     rows: dict[int, Row] = field(default_factory=dict[int, Row])
@@ -156,7 +159,7 @@ class FusingEmitter(Emitter):
         self.privates = {
             id(self.env.get(id(v))): self.private.get(id(_base(v)), 0) for v in op.operands
         }
-        made, self.privates = self._described(op, steps.statement), {}
+        made, self.privates = self._described(op, steps.nest), {}
         if pending is not None and not self._takes(pending, made):
             if self._comes_first(pending, op, made):
                 return pending
@@ -164,7 +167,7 @@ class FusingEmitter(Emitter):
             pending = None
             made = made if _goes_on(ops, n) else None
         if pending is None:
-            pending = None if made is None else PendingGroup(Group(*made[1].size), ops)
+            pending = None if made is None else PendingGroup(Nest(*made[1].size, ()), ops)
             if pending is None or not self._takes(pending, made):
                 self.operation(op)
                 return None
@@ -201,12 +204,12 @@ class FusingEmitter(Emitter):
         return sum(op.body is not RESHAPE for v in names for op in v.uses) - sets
 
     def _takes(self, pending: PendingGroup, made: _Made) -> bool:
-        """True if a statement is one more step of a group."""
-        group = None if made is None else pending.group.joined(self.text, made[1])
-        if made is None or group is None:
+        """True if the nest of an instruction joins that of a group."""
+        joined = None if made is None else pending.nest.joined(self.text, made[1])
+        if made is None or joined is None:
             return False
         made[0].commit()
-        pending.group = group
+        pending.nest = joined
         return True
 
     def _comes_first(self, pending: PendingGroup, op: Operation, made: _Made) -> bool:
@@ -219,15 +222,15 @@ class FusingEmitter(Emitter):
         if (
             id(value) in self.stack_slots
             or _is_used(value, pending)
-            or not pending.group.leaves_alone(tile)
+            or not pending.nest.leaves_alone(tile.memory, tile.address, _nbytes(tile))
         ):
             return False
         number = self.private.get(id(_base(value)))
-        if made is None or number is None or not _is_row(made[1], pending.group):
+        if made is None or number is None or not _is_row(made[1], pending.nest):
             self.operation(op)
             return True
         made[0].commit()
-        (source,) = made[1].step.reads
+        (source,) = made[1].steps[0].reads
         row = source.with_layout(source.layout._replace(rows=strided.axis(0)))
         pending.rows[number] = (op, row, made[1].guard)
         self._add(pending, op)
@@ -237,13 +240,12 @@ class FusingEmitter(Emitter):
         """Emit the pending group."""
         if pending is None:
             return
-        found = self._call(pending) if len(pending.group.steps) > 1 else None
+        found = self._call(pending) if len(pending.nest.steps) > 1 else None
         if found is None:
             for op in pending.ops:
                 self._alone(op)
             return
         x, (call, guard, loads) = self.text, found
-        self.unit.groups.append(tuple(op.name for op in pending.ops if op not in loads))
 
         def together() -> None:
             for op in loads:
@@ -260,49 +262,50 @@ class FusingEmitter(Emitter):
         """The call of the function of a group, its condition, and loads that run before it; None if
         there is no function."""
         x, unit = self.text, self.unit
-        written = {step.dst.private for step in pending.group.steps}
+        written = {step.dst.private for step in pending.nest.steps}
         here = self._own_here(pending) - (pending.rows.keys() & written)  # else it is the row still
-        group, loads = pending.group.placed(here), list[Operation]()
+        nest, loads = pending.nest.placed(here), list[Operation]()
         for number, (op, ref, guard) in pending.rows.items():
             if number in here:
-                group = group.reading(x, number, ref, guard)
+                nest = nest.reading(x, number, ref, guard)
             else:
                 loads.append(op)
-        if group.overlaps():
+        if nest.overlaps():
             return None
-        flat = strips.is_flat(group.steps, group.cols)
-        rows, cols = (1, x.mul(group.rows, group.cols)) if flat else group.size
-        private = any(ref.private for ref in group.refs)
+        if nest.flat:
+            nest = replace(nest, rows=1, cols=x.mul(nest.rows, nest.cols))
+        private = any(ref.private for ref in nest.refs)
         given = strips.StepParameters(*([("ptr", self.scratch())] if private else []))
-        rows, cols = given.name(rows), given.name(cols)
-        inner = [given.step(step) for step in group.steps]
-        key = rows, cols, *(step.identity for step in inner)
-        unit.fused.setdefault(key, len(inner))
+        inner = given.nest(nest)
+        unit.fused.setdefault(inner, len(inner.steps))
         if sum(unit.fused.values()) > _STEPS:
-            del unit.fused[key]
+            del unit.fused[inner]
             return None
 
         def make(name: str) -> str:
             function = Text(unit.declare)
-            strips.Strips(function, rows, cols, inner).write()
+            strips.Strips(function, inner).write()
             return function.procedure(name, given.types)
 
         try:
-            name = unit.shared(key, make)
+            name = unit.shared(inner, make)
         except UnsupportedLowering:
             return None
-        return f"call void {name}({given.listed})", group.guard, loads
+        ops = tuple(op for op in pending.ops if op not in loads)
+        unit.groups.append(tuple(op.name for op in ops))
+        unit.nests.append((ops, nest))
+        return f"call void {name}({given.listed})", nest.guard, loads
 
     def _own_here(self, pending: PendingGroup) -> set[int]:
         """The numbers of tiles that only the pending group uses; they need no memory."""
-        if not isinstance(pending.group.cols, int):
+        if not isinstance(pending.nest.cols, int):
             return set()
         bases = {id(b): b for op in pending.ops for b in map(_base, op.operands)}
         return {
             self.private[n]
             for n, base in bases.items()
             if n in self.private
-            and pending.group.is_plain(self.private[n])
+            and pending.nest.is_plain(self.private[n])
             and self._ends(base, pending)
         }
 
@@ -331,10 +334,14 @@ def _base(value: Value) -> Value:
     return value.origin(lambda op: op.body is RESHAPE)
 
 
-def _is_row(found: Statement, group: Group) -> bool:
+def _is_row(found: Nest, group: Nest) -> bool:
     """True for a copy of one row of the columns of a group."""
-    lines = all(ref.layout.cols == strided.axis(1) for ref in found.step.accesses)
+    lines = all(ref.layout.cols == strided.axis(1) for ref in found.refs)
     return lines and found.size == (1, group.cols)
+
+
+def _nbytes(tile: TileDesc) -> int:
+    return tile.type.nbytes if tile.pitch is None else extent(tile)
 
 
 def _is_used(value: Value, pending: PendingGroup) -> bool:

@@ -19,8 +19,11 @@ from pto.isa.meaning.tile.move import beside
 from pto.isa.row import types as t
 from pto.isa.row.instr import Operand
 from pto.isa.row.traits import RegionRule
-from pto.run.jit.emit.tile import strided
-from pto.run.jit.llvm.text import I64, Text, UnsupportedLowering, Val, unsupported_if
+from pto.run.jit.emit.tile import tile_layouts
+from pto.run.jit.emit.tile.copies import strided_runs
+from pto.run.jit.ir.strided import Strided
+from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import SHADOW
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, PointerDesc, ScalarValue, TileDesc
 
@@ -160,11 +163,12 @@ class InitCheck:
         if tile.type.dtype.is_packed and not tile.type.layout.is_boxed:
             return None
         try:
-            lines = strided.tile_layout(tile)
+            lines = tile_layouts.tile_layout(tile)
         except (UnsupportedLowering, PtoError):  # a layout that is not defined
             return None
         if "cols" not in lines.contiguous_axes:
-            lines, rows, cols = lines.swapped, cols, rows
+            lines = lines.swapped
+            rows, cols = cols, rows
         run = self._shared(key, make)
         name = self.e.unit.shared(repr((key, lines)), lambda f: _region(f, lines, run))
         base, size = self._shadow(tile.memory), self.e.size(tile.memory)
@@ -216,7 +220,7 @@ def _written_region(op: Operation, dst: TileDesc) -> tuple[Val, Val]:
 # ---- functions of compiled code; all give how many bytes are written
 
 
-def _region(name: str, lines: strided.Strided, run: str) -> str:
+def _region(name: str, lines: Strided, run: str) -> str:
     """i64 f(shadow, size, address, rows, cols): run(..) on each contiguous run of a region."""
     x, size = Text(), lines.dtype.itemsize
     total = x.stack(I64)
@@ -232,11 +236,11 @@ def _region(name: str, lines: strided.Strided, run: str) -> str:
                 count = x.new(f"call i64 {run}({given})")
                 x.store(I64, x.add(x.load(I64, total, 8), count), total, 8)
 
-            strided.strided_runs(x, (lines.cols,), 0, "%p4", across)
+            strided_runs(x, (lines.cols,), 0, "%p4", across)
 
         x.loop(height, 1, line)
 
-    strided.strided_runs(x, (lines.rows,), 0, "%p3", down)
+    strided_runs(x, (lines.rows,), 0, "%p3", down)
     return x.procedure(name, ["ptr", *[I64] * 4], I64, x.load(I64, total, 8))
 
 

@@ -27,7 +27,7 @@ from pto.isa.meaning.tile.img2col import IMG2COL
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
-from pto.run.jit.emit.tile.strided import extent
+from pto.run.jit.emit.tile.tile_layouts import extent
 from pto.run.jit.runtime.context import Needs
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, TileDesc
 
@@ -180,7 +180,9 @@ class Exposed:
             return False
         if next(o.role for o in op.row.operands if o.name == "dst") != "out":
             return False
-        body, own, source = op.body, self._region(tile), op.operand("src")
+        body = op.body
+        own = self._region(tile)
+        source = op.operand("src")
         if source is not None and body is move.MOVE:  # writes the common region of both
             return self._region(source) == own
         if source is not None and isinstance(body, Fold):  # one line, none of an empty source

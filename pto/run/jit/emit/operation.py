@@ -18,8 +18,9 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import open_regions
 from pto.run.jit.emit import frame
+from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
-from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Handle, Lowered, TileDesc
@@ -103,6 +104,28 @@ class OpContext:
         return self.x.at(self.e.base(memory), address)
 
 
+class Prepared(OpContext):
+    """The context of an operation that is described as a nest, and perhaps emitted later:
+    conditions and accesses are collected. LLVM removes arithmetic without a use."""
+
+    def __init__(self, emitter: Emitter, op: Operation) -> None:
+        super().__init__(emitter, op)
+        self.needs = TRUE
+        self._accesses: list[Callable[[], None]] = []
+
+    def fault_unless(self, condition: Condition) -> None:
+        self.needs = self.needs & condition
+
+    def log_access(self, *given: Val, writes: bool) -> None:
+        self._accesses.append(lambda: self.e.log_access(*given, writes=writes))
+
+    def commit(self) -> None:
+        """Emit what was collected."""
+        for log in self._accesses:
+            log()
+        self.e.fault(self.op, self.needs)
+
+
 def require_regions(s: OpContext) -> None:
     """Where they differ the reference step says so."""
     x, guard = s.x, TRUE
@@ -120,7 +143,9 @@ def require_regions(s: OpContext) -> None:
 def set_once(ops: Sequence[Operation]) -> set[int]:
     """The ids of operations that set the region of a tile once, before its first use: the tile
     counts as made with that region. `ops` are in the order of the text."""
-    found, again, fresh = dict[int, int](), set[int](), set[int]()
+    found = dict[int, int]()
+    again = set[int]()
+    fresh = set[int]()
     for op in ops:
         if op.body is SET_VALID:
             tile = id(op.operands[0])

@@ -98,7 +98,9 @@ def blocks() -> str:
         return x.load("ptr", cell(word, n), 8)
 
     now, following = x.stack(I64), x.name()
-    head, leave, on = x.fresh("head"), x.fresh("leave"), x.fresh("on")
+    head = x.fresh("head")
+    leave = x.fresh("leave")
+    on = x.fresh("on")
 
     def is_over(n: str) -> None:
         context = given(CONTEXTS, n)

@@ -12,6 +12,7 @@ from typing import Any
 from pto.ir.graph import Operation
 from pto.isa.rules.simt import SLOTS
 from pto.run.jit.emit.scheduler import BLOCKS, RESUME, blocks, resume
+from pto.run.jit.ir.nest import Nest
 from pto.run.jit.llvm import native
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text, Val
@@ -83,6 +84,7 @@ class Unit:
         self.statuses: dict[str, set[int]] = {}  # shared functions: what they return beside 0
         self.fused: dict[Hashable, int] = {}  # functions that do several instructions: how many
         self.groups: list[tuple[str, ...]] = []  # instructions that run as one loop, in order
+        self.nests: list[tuple[tuple[Operation, ...], Nest]] = []  # of groups and instructions
         self.forwarded: list[str] = []  # copies that are not made: products read their source
         self._names = 0
         self._declared: dict[str, None] = dict.fromkeys(_COMMON)
@@ -95,15 +97,15 @@ class Unit:
         self.skipped[op.name, why] += 1
 
     @property
-    def recorded(self) -> tuple[int, int]:
-        """How many groups and forwarded copies there are; set, to drop those of a region that is
-        given up."""
-        return len(self.groups), len(self.forwarded)
+    def recorded(self) -> tuple[int, int, int]:
+        """How many groups, nests and forwarded copies there are; set, to drop those of a region
+        that is given up."""
+        return len(self.groups), len(self.nests), len(self.forwarded)
 
     @recorded.setter
-    def recorded(self, counts: tuple[int, int]) -> None:
-        groups, forwarded = counts
-        del self.groups[groups:], self.forwarded[forwarded:]
+    def recorded(self, counts: tuple[int, int, int]) -> None:
+        groups, nests, forwarded = counts
+        del self.groups[groups:], self.nests[nests:], self.forwarded[forwarded:]
 
     def declare(self, line: str) -> None:
         self._declared[line] = None

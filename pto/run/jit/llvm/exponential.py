@@ -17,8 +17,9 @@ from typing import Final
 import numpy as np
 
 from pto.core.primitives import absolute, const, fused
+from pto.run.jit.ir.kinds import BOOL, F32, Kind
 from pto.run.jit.llvm import native
-from pto.run.jit.llvm.lanes import BOOL, F32, SHORTCUTS, Lanes, Symbol, where
+from pto.run.jit.llvm.lanes import SHORTCUTS, Lanes, Shortcut, Symbol, where
 from pto.run.jit.llvm.shuffles import joined
 from pto.run.jit.llvm.text import Text
 
@@ -35,18 +36,22 @@ _NEAR: Final = (0.04166678711771965, 0.1666674017906189, 0.5)
 _NEAR_ZERO, _NOTHING = 87.0, -104.0  # |x| up to which results are normal; x below which they are 0
 
 
-def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol | None:
-    """The fast version, or None if this processor or type has none."""
-    count = x.lanes.count
+def _applies(dtype: Kind, count: int) -> bool:
     whole = count >= _LANES and not count & (count - 1)  # registers
-    if x.dtype != F32 or not whole or not native.target().has_masks:
-        return None
+    return dtype == F32 and whole and native.target().has_masks
+
+
+def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol:
+    """e**x of whole registers."""
+    count = x.lanes.count
     parts = [x.take(range(n, n + _LANES)) for n in range(0, count, _LANES)]
     found = [_quick(part) for part in parts]
     text = x.lanes.x
     all = reduce(lambda a, b: text.new(f"or i16 {a}, {b}"), (doubt.bits for _, doubt in found))
     some = text.compare("ne", all, 0, "i16")
-    before, look, done = text.here, text.fresh("doubt"), text.fresh("exp")
+    before = text.here
+    look = text.fresh("doubt")
+    done = text.fresh("exp")
     text.branch(some, look, done, ", !prof !1")
     text.label(look)
     settled = [_settled(definition, p, y, d) for p, (y, d) in zip(parts, found, strict=True)]
@@ -61,7 +66,7 @@ def exponential(definition: Callable[[Symbol], Symbol], x: Symbol) -> Symbol | N
     return Symbol(x.lanes, F32, joined(text, "float", _LANES, names))
 
 
-SHORTCUTS["exp"] = exponential
+SHORTCUTS["exp"] = Shortcut(_applies, exponential)
 
 
 def _quick(x: Symbol) -> tuple[Symbol, Symbol]:
@@ -84,7 +89,9 @@ def _quick(x: Symbol) -> tuple[Symbol, Symbol]:
 
 def _looked_up(table: list[float], at: Symbol) -> Symbol:
     """By the five lowest bits."""
-    lanes, wide, name = at.lanes, at.view(np.int32), "@llvm.x86.avx512.vpermi2var.ps.512"
+    lanes = at.lanes
+    wide = at.view(np.int32)
+    name = "@llvm.x86.avx512.vpermi2var.ps.512"
     low, high = (lanes.constant(F32, np.array(table[n : n + _LANES])).name for n in (0, _LANES))
     lanes.declare(f"declare {at.type} {name}({at.type}, {wide.type}, {at.type})")
     given = f"{at.type} {low}, {wide.type} {wide.name}, {at.type} {high}"
@@ -105,7 +112,9 @@ def _settled(definition: Callable[[Symbol], Symbol], x: Symbol, y: Symbol, doubt
     found = where(x.lanes, none, x.like(0), y)
     left = where(x.lanes, none, x.lanes.constant(BOOL, False), doubt)
     some = left.some
-    before, ask, done = text.here, text.fresh("ask"), text.fresh("settled")
+    before = text.here
+    ask = text.fresh("ask")
+    done = text.fresh("settled")
     text.branch(some, ask, done)
     text.label(ask)
     asked = x.new_slow(f"call {x.type} {_outlined(definition, x.lanes)}({x.type} {x.name})", F32)

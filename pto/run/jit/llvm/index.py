@@ -243,7 +243,9 @@ class Index(Symbol):
             return self.primitive(word, (self, other))
         if self.step < b.step:
             return b._against(_TURNED[word], self)
-        rest, x, count = self - b, self.lanes.x, self.lanes.count
+        rest = self - b
+        x = self.lanes.x
+        count = self.lanes.count
         if rest.step == 0:
             return x.compare(f"s{word}", rest.start.value, 0).in_lanes(self.lanes)
         for limit in ("smin", "smax"):

@@ -9,51 +9,32 @@ and bf16 through f32, rounded once; nothing is fused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from pto.core.dtypes import DType
 from pto.core.primitives import Symbolic, absolute, isfinite
+from pto.run.jit.ir.kinds import BF16, BOOL, F16, F32, F64, SMALL, Kind, computes, symbol_type
+from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.llvm import native
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import Picks, bits_of, shuffle, spread
-from pto.run.jit.llvm.text import (
-    Constant,
-    Text,
-    UnsupportedLowering,
-    Val,
-    constant,
-    mangled,
-    scalar_type,
-    vector,
-)
-
-F32: Final = np.dtype(np.float32)
-F64: Final = np.dtype(np.float64)
-F16: Final = np.dtype(np.float16)
-BF16: Final = np.dtype(ml_dtypes.bfloat16)
-BOOL: Final = np.dtype(np.bool_)
-SMALL: Final = (F16, BF16)
-_FLOATS: Final = (F16, BF16, F32, F64)
+from pto.run.jit.llvm.text import Constant, Text, Val, constant, mangled, scalar_type, vector
 
 # How primitives and operators are written: `primitives.py` fills it. fn(lanes, arguments...)
 PRIMITIVES: Final[dict[str, Callable[..., Any]]] = {}
-# Ways to the bits of a definition, by its name, for some types and machines; None: not for these.
-# fn(definition, arguments...)
-SHORTCUTS: Final[dict[str, Callable[..., Any]]] = {}
 
 
-def computes(dtype: np.dtype[Any]) -> bool:
-    """True if symbols have this type; other types are held as bits."""
-    return dtype.kind in "iub" or dtype in _FLOATS
+class Shortcut(NamedTuple):
+    """A faster way to the bits of a definition: write(definition, arguments...)."""
+
+    applies: Callable[[Kind, int], bool]  # to this type and number of lanes, on this processor
+    write: Callable[..., Symbol]
 
 
-def symbol_type(dtype: DType | np.dtype[Any]) -> np.dtype[Any]:
-    """The type of symbols for elements of `dtype`; bits, if there is no arithmetic for it."""
-    kind = dtype.numpy if isinstance(dtype, DType) else dtype
-    return kind if computes(kind) and kind != BOOL else np.dtype(f"u{kind.itemsize}")
+# By the name of the definition.
+SHORTCUTS: Final[dict[str, Shortcut]] = {}
 
 
 class Lanes:
@@ -64,18 +45,18 @@ class Lanes:
         self.count = count
         self.declare = text.declare
 
-    def symbol(self, dtype: np.dtype[Any], name: Val) -> Symbol:
+    def symbol(self, dtype: Kind, name: Val) -> Symbol:
         return Symbol(self, dtype, name)
 
     def of(self, count: int) -> Lanes:
         """The same place with another number of lanes."""
         return Lanes(self.x, count)
 
-    def type(self, dtype: np.dtype[Any]) -> str:
+    def type(self, dtype: Kind) -> str:
         item = scalar_type(dtype)
         return vector(self.count, item) if self.count else item
 
-    def constant(self, dtype: np.dtype[Any], value: Any) -> Symbol:
+    def constant(self, dtype: Kind, value: Any) -> Symbol:
         """A number in every lane, or an array of one number for each."""
         item, values = scalar_type(dtype), np.asarray(value)
         if values.ndim and values.size > 1:
@@ -86,14 +67,14 @@ class Lanes:
             return Symbol(self, dtype, int(one) if dtype.kind in "iu" else one)
         return Symbol(self, dtype, Constant(f"splat ({item} {one})", one.value))
 
-    def spread(self, dtype: np.dtype[Any], scalar: Val) -> Symbol:
+    def spread(self, dtype: Kind, scalar: Val) -> Symbol:
         """One scalar in every lane."""
         name = spread(self.x, scalar_type(dtype), self.count, scalar)
         if dtype.kind in "iu":
             self.x.uniform[name] = scalar
         return Symbol(self, dtype, name)
 
-    def intrinsic(self, name: str, dtype: np.dtype[Any], *names: Val) -> str:
+    def intrinsic(self, name: str, dtype: Kind, *names: Val) -> str:
         type, lanes = self.type(dtype), f"v{self.count}" if self.count else ""
         full = f"@llvm.{name}.{lanes}{mangled(scalar_type(dtype))}"
         self.declare(f"declare {type} {full}({', '.join([type] * len(names))})")
@@ -118,7 +99,7 @@ class Symbol(Symbolic):
 
     __slots__ = ("dtype", "lanes", "name")
 
-    def __init__(self, lanes: Lanes, dtype: np.dtype[Any], name: Val) -> None:
+    def __init__(self, lanes: Lanes, dtype: Kind, name: Val) -> None:
         if not computes(dtype):
             raise UnsupportedLowering(f"arithmetic of {dtype}")
         self.lanes = lanes
@@ -129,13 +110,13 @@ class Symbol(Symbolic):
     def type(self) -> str:
         return self.lanes.type(self.dtype)
 
-    def new(self, op: str, dtype: np.dtype[Any]) -> Symbol:
+    def new(self, op: str, dtype: Kind) -> Symbol:
         x = self.lanes.x
         if dtype.kind == "f":
             x.widest = max(x.widest, dtype.itemsize)
         return Symbol(self.lanes, dtype, x.new(op))
 
-    def new_slow(self, op: str, dtype: np.dtype[Any]) -> Symbol:
+    def new_slow(self, op: str, dtype: Kind) -> Symbol:
         """As `new`, of an instruction that takes many cycles."""
         self.lanes.x.slow += 1
         return self.new(op, dtype)
@@ -155,9 +136,10 @@ class Symbol(Symbolic):
         return PRIMITIVES[name](self.lanes, *args)
 
     def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        known = SHORTCUTS.get(definition.__name__)
-        found = None if known is None else known(definition, *args)
-        return definition(*args) if found is None else found
+        short = SHORTCUTS.get(definition.__name__)
+        if short is None or not short.applies(self.dtype, self.lanes.count):
+            return definition(*args)
+        return short.write(definition, *args)
 
     __add__, __radd__ = _binary("add")
     __sub__, __rsub__ = _binary("sub")
@@ -213,7 +195,7 @@ class Symbol(Symbolic):
             return Symbol(self.lanes, dtype, self.name)
         return self.new(f"bitcast {self.type} {self.name} to {self.lanes.type(dtype)}", dtype)
 
-    def reinterpret(self, dtype: np.dtype[Any]) -> Symbol:
+    def reinterpret(self, dtype: Kind) -> Symbol:
         """The same bits as lanes of a type, which may have another width."""
         spot = self.lanes.of(self.lanes.count * self.dtype.itemsize // dtype.itemsize)
         return spot.symbol(dtype, spot.x.bitcast(self.name, self.type, spot.type(dtype)))
@@ -288,7 +270,7 @@ def where(lanes: Lanes, condition: Any, a: Any, b: Any) -> Symbol:
 # ---- conversions
 
 
-def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
+def cast(a: Symbol, to: Kind) -> Symbol:
     """As NumPy's astype: floats to nearest even, integers keep their low bits."""
     have = a.dtype
     if have == to:
@@ -325,7 +307,9 @@ def cast(a: Symbol, to: np.dtype[Any]) -> Symbol:
 
 def _remember(a: Symbol, wide: Symbol) -> None:
     """Facts about a narrow integer hold for the widened one."""
-    x, old, new = a.lanes.x, str(a.name), str(wide.name)
+    x = a.lanes.x
+    old = str(a.name)
+    new = str(wide.name)
     if old in x.index_arrays:
         x.index_arrays[new] = x.index_arrays[old]
     if old in x.uniform:
@@ -343,7 +327,7 @@ def to_f32(a: Symbol) -> Symbol:
     return (wide << 16).view(F32)
 
 
-def _to_small(a: Symbol, to: np.dtype[Any]) -> Symbol:
+def _to_small(a: Symbol, to: Kind) -> Symbol:
     if a.dtype.kind in "iu" and a.dtype.itemsize < 4:
         a = cast(a, F32)  # exact: up to 16 bits
     if a.dtype == F64 or a.dtype.kind in "iu":

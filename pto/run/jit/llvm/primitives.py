@@ -6,29 +6,17 @@ f16 and bf16 are computed in f32 and rounded once, as NumPy does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from pto.core.primitives import absolute, isfinite, trunc
+from pto.run.jit.ir.conversions import Table, convert
+from pto.run.jit.ir.kinds import BF16, BOOL, F16, F32, F64, SMALL, Kind
 from pto.run.jit.llvm.condition import Condition
-from pto.run.jit.llvm.conversions import convert
-from pto.run.jit.llvm.lanes import (
-    BF16,
-    BOOL,
-    F16,
-    F32,
-    F64,
-    PRIMITIVES,
-    SMALL,
-    Lanes,
-    Symbol,
-    alike,
-    cast,
-    common,
-    to_f32,
-    where,
-)
+from pto.run.jit.llvm.lanes import PRIMITIVES, Lanes, Symbol, alike, cast, common, to_f32, where
+from pto.run.jit.llvm.text import mangled, scalar_type, vector
 
 
 def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:
@@ -130,7 +118,7 @@ def rank(a: Symbol, greatest: bool) -> Symbol:
     return (key - _first_rank(a.dtype, greatest)).view(f"u{a.dtype.itemsize}")
 
 
-def ranked(rank: Symbol, kind: np.dtype[Any], greatest: bool) -> Symbol:
+def ranked(rank: Symbol, kind: Kind, greatest: bool) -> Symbol:
     """The float of this rank."""
     signed = rank.view(f"i{kind.itemsize}")
     return _sign_folded(signed + _first_rank(kind, greatest)).view(kind)
@@ -145,7 +133,7 @@ def _sign_folded(bits: Symbol) -> Symbol:
     return bits ^ (sign & ((1 << (width - 1)) - 1))
 
 
-def _first_rank(kind: np.dtype[Any], greatest: bool) -> int:
+def _first_rank(kind: Kind, greatest: bool) -> int:
     """The key of -inf, or of the first NaN above +inf."""
     most = int(np.array(np.inf, kind).view(f"i{kind.itemsize}"))
     return ~most if greatest else most + 1
@@ -211,7 +199,7 @@ def _fmod(a: Symbol, b: Symbol) -> Symbol:
 _DIGITS = {F16: 11, BF16: 8, F32: 24}  # of a mantissa
 
 
-def _float_rest(a: Symbol, b: Symbol, digits: int, wide: np.dtype[Any] = F32) -> Symbol:
+def _float_rest(a: Symbol, b: Symbol, digits: int, wide: Kind = F32) -> Symbol:
     """The exact remainder of floats. A quotient below 2^n has n digits before the point, and if it
     is no integer it misses one by at least 2^-digits: if n + digits fit into a wider float, its
     division is decisive and its product exact. The C library is used if a quotient is too large for
@@ -219,14 +207,18 @@ def _float_rest(a: Symbol, b: Symbol, digits: int, wide: np.dtype[Any] = F32) ->
     if not a.lanes.count or digits == 53:
         return a.new_slow(f"frem {a.type} {a.name}, {b.name}", a.dtype)
     wide = F64 if digits == 24 else wide
-    x, n, d = a.lanes.x, cast(a, wide), cast(b, wide)
+    x = a.lanes.x
+    n = cast(a, wide)
+    d = cast(b, wide)
     share = n / d
     far = absolute(share) >= share.like(2.0 ** (np.finfo(wide).nmant - digits))  # infinite by 0
     some = far.some  # NaN is not far
     near = n - trunc(share) * d
     near = where(a.lanes, absolute(d) == d.like(np.inf), where(a.lanes, isfinite(n), n, near), near)
     near = _copysign(cast(near, a.dtype), a)
-    before, farther, done = x.here, x.fresh("farther"), x.fresh("rest")
+    before = x.here
+    farther = x.fresh("farther")
+    done = x.fresh("rest")
     x.branch(some, farther, done)
     x.label(farther)
     slow, ended = _float_rest(a, b, 53 if wide == F64 else digits, F64), x.here
@@ -403,6 +395,45 @@ def _library(name: str) -> Callable[[Lanes, Symbol], Symbol]:
 PRIMITIVES.update(
     {"every": _every, "repeated": _repeated, "sine": _library("sin"), "cosine": _library("cos")}
 )
+
+
+def _to_integer(lanes: Lanes, a: Symbol, kind: Kind) -> Symbol:
+    """A float that the integer type holds, truncated; others have no defined result."""
+    return a.new(f"fptosi {a.type} {a.name} to {lanes.type(kind)}", kind)
+
+
+def _saturated(lanes: Lanes, a: Symbol, kind: Kind) -> Symbol:
+    """A float as the nearest integer of a type; NaN is 0."""
+    word = "fptosi" if kind.kind == "i" else "fptoui"
+    short = mangled(scalar_type(a.dtype))
+    name = f"@llvm.{word}.sat.v{lanes.count}{scalar_type(kind)}.v{lanes.count}{short}"
+    lanes.declare(f"declare {lanes.type(kind)} {name}({a.type})")
+    return a.new_slow(f"call {lanes.type(kind)} {name}({a.type} {a.name})", kind)
+
+
+def _looked_up(lanes: Lanes, index: Symbol, table: Table) -> Symbol:
+    """The entries of a table at these numbers. They are words at least: no machine gathers less."""
+    values = np.frombuffer(table.data, table.dtype)
+    size = max(4, table.dtype.itemsize)
+    entries = values.view(f"u{table.dtype.itemsize}").astype(f"u{size}")
+    x, item = lanes.x, f"i{8 * size}"
+    name = f"@table.{item}.{sha256(entries.tobytes()).hexdigest()[:16]}"
+    listed = ", ".join(f"{item} {int(v)}" for v in entries.view(f"i{size}"))
+    lanes.declare(f"{name} = private unnamed_addr constant [{entries.size} x {item}] [{listed}]")
+    wide = cast(index, np.dtype(np.int64))
+    at = x.new(f"getelementptr {item}, ptr {name}, {wide.type} {wide.name}")
+    type = vector(lanes.count, item)
+    pointers = vector(lanes.count, "ptr")
+    bits = vector(lanes.count, "i1")
+    gather = f"@llvm.masked.gather.v{lanes.count}{item}.v{lanes.count}p0"
+    lanes.declare(f"declare {type} {gather}({pointers}, i32, {bits}, {type})")
+    found = x.new_slow(
+        f"call {type} {gather}({pointers} {at}, i32 1, {bits} splat (i1 true), {type} poison)"
+    )
+    return cast(lanes.symbol(entries.dtype, found), np.dtype(f"u{table.dtype.itemsize}"))
+
+
+PRIMITIVES.update({"to_integer": _to_integer, "saturated": _saturated, "lookup": _looked_up})
 
 
 def _converted(lanes: Lanes, a: Symbol, *how: Any) -> Symbol:

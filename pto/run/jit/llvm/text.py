@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 import numpy as np
 
 from pto.core.dtypes import F16, F32, F64, DType
+from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm.condition import Condition, known_condition
 
 I1: Final = "i1"
@@ -21,34 +22,7 @@ _WIDTHS: Final = {"half": 16, "float": 32, "double": 64} | {f"i{2**n}": 2**n for
 # A value: a number known at compile time, or the name of an SSA value.
 Val = int | str
 
-_T = TypeVar("_T")
-
-
 FIXED: Final = "!invariant.load !0"
-
-
-class UnsupportedLowering(Exception):
-    """An instruction has no lowering here, for the reason given; the reference engine runs it."""
-
-
-def unsupported_if(condition: object, reason: str) -> None:
-    """Refuse to lower the instruction if a condition holds."""
-    if condition:
-        raise UnsupportedLowering(reason)
-
-
-def expect(value: object, kind: type[_T], reason: str) -> _T:
-    """The value, which must be of this class; else there is no lowering."""
-    if not isinstance(value, kind):
-        raise UnsupportedLowering(reason)
-    return value
-
-
-def certain(value: object, kind: type[_T]) -> _T:
-    """The value, which is of this class in every program that the verifier accepts."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
-    return value
 
 
 def element(dtype: DType) -> str:
@@ -61,7 +35,7 @@ def number(dtype: DType) -> str:
     return _FLOATS.get(dtype, f"i{dtype.bits}")
 
 
-def scalar_type(kind: np.dtype[Any]) -> str:
+def scalar_type(kind: Kind) -> str:
     """The LLVM type of a NumPy type; bf16 is `bfloat` nowhere: its bits are an i16, fp8 an i8."""
     if kind.kind == "b":
         return I1
@@ -99,13 +73,13 @@ class Constant(str):
         return found
 
 
-def constant(kind: np.dtype[Any], value: Any) -> Constant:
+def constant(kind: Kind, value: Any) -> Constant:
     """One number of a NumPy type, exactly."""
     item = np.asarray(value, kind)
     return Constant(_spelled(kind, item), item[()])
 
 
-def _spelled(kind: np.dtype[Any], item: Any) -> str:
+def _spelled(kind: Kind, item: Any) -> str:
     if kind.kind == "b":
         return "true" if item else "false"
     if kind.kind == "f":
@@ -225,7 +199,8 @@ class Text:
         step: Callable[[list[str]], Sequence[Val]],
     ) -> list[str]:
         """values = first; while test(values): values = step(values). Returns the last values."""
-        before, head, inside, done = self.here, *map(self.fresh, ("loop", "in", "out"))
+        before = self.here
+        head, inside, done = map(self.fresh, ("loop", "in", "out"))
         self.jump(head)
         self.label(head)
         place, values = len(self.lines), [self.name() for _ in first]
@@ -280,7 +255,9 @@ class Text:
     @contextmanager
     def part(self) -> Generator[None]:
         """A part of the text that is added when it is complete: nothing of it if it is given up."""
-        lines, here, self.lines = self.lines, self.here, []
+        lines = self.lines
+        here = self.here
+        self.lines = []
         try:
             yield
         except Exception:

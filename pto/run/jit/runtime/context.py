@@ -30,10 +30,14 @@ CALL, TABLE, FLAGS, SCRATCH_BUFFER, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SH
     range(12)
 )
 DIRTY, FIRST = 12, 13  # True if Python changed state in this block; registers at its start
-STATUS, PASSED, FRAME_BYTES = 14, 15, 16  # of a coroutine: state, ended waits, bytes it needs
+STATUS = 14
+PASSED = 15
+FRAME_BYTES = 16  # of a coroutine: state, ended waits, bytes it needs
 QUEUES: Final = 17  # rings by queue and direction
 AT, EXPLAINS = 18, 19  # wait site of a coroutine (0: in Python); True to get its reason
-ITEMS, KEPT, KEPT_VALUES = 20, 21, 22  # of work items: scratch memory; counts and values of slots
+ITEMS = 20
+KEPT = 21
+KEPT_VALUES = 22  # of work items: scratch memory; counts and values of slots
 SIGNALS: Final = 23  # counts of signals between the agents of a core
 OWNED, RECORDS_SUMS = 24, 25  # memories of the own rank; True if additions must be recorded
 ARRIVALS: Final = 26  # arrivals at the barrier of all cores, by kind
@@ -41,7 +45,9 @@ _WORDS: Final = 27
 # of a ring: state, slots, bytes of a slot, start of the slots in the consumer's buffer and their
 # number, location (LOCAL, GLOBAL), start and size in global memory
 FIRST_SLOT, QUEUE_WORDS = 6, 8
-LOCAL, GLOBAL, PLACE = 1, 2, 3  # 0: a queue that only Python handles; higher bits: epilogue
+LOCAL = 1
+GLOBAL = 2
+PLACE = 3  # 0: a queue that only Python handles; higher bits: epilogue
 FINE, FAILED, WAITS = range(3)  # results of a call of Python
 RUNS, BROKEN, DONE = range(3)  # values of STATUS
 POLL: Final = -1  # poll: signals, and the limit of the launch
@@ -310,7 +316,9 @@ class Context:
 
     def block_resets(self) -> Iterator[tuple[int, int, int]]:
         """The memory to reset for each block: address, source of the copy (0: zeros), bytes."""
-        cells, cluster, words = self.words, self.core.cluster, self.needs.words
+        cells = self.words
+        cluster = self.core.cluster
+        words = self.needs.words
         zeros: list[npt.NDArray[Any]] = [*self._left(), *self.core.counts_and_slopes]
         zeros += [ring.state for ring in cluster.queues.values()]
         if isinstance(cluster.cross_flags, Signals):
@@ -356,10 +364,14 @@ class Context:
         pipe: Pipe = self.core.registers[register_of(number)]
         self._pipes[number] = pipe
         for way, ring in pipe.rings.items():
-            kind, first, size = LOCAL if ring.local is not None else 0, 0, 0
+            kind = LOCAL if ring.local is not None else 0
+            first = 0
+            size = 0
             if ring.entry is not None:
                 data, at = ring.entry.memory.data, ring.entry.address
-                kind, first, size = GLOBAL, data.ctypes.data + at, max(data.size - at, 0)
+                kind = GLOBAL
+                first = data.ctypes.data + at
+                size = max(data.size - at, 0)
                 ring.state[ENTRY : ENTRY + 2] = first, size
                 self.global_rings.append(ring)
             state, local = ring.state.ctypes.data, ring.local or 0

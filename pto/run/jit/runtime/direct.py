@@ -65,7 +65,9 @@ class FastPath:
         report: Report,
     ) -> None:
         """`passed`: the index in a call of each argument; further arguments are constant."""
-        self.kernel, self.pool, self.blocks = kernel, pool, done.blocks
+        self.kernel = kernel
+        self.pool = pool
+        self.blocks = done.blocks
         self.names: list[str] = []  # of arrays
         self.arrays: list[tuple[int, int]] = []  # index in a call, kind of its address
         self.numbers: list[Number] = []
@@ -149,7 +151,9 @@ class _FastCall:
     def __init__(self, direct: FastPath, values: Sequence[Any], limit: Limit | None) -> None:
         self._direct = direct
         self._values = values
-        self.here, self.blocks, self.limit = (0, direct.blocks), direct.blocks, limit
+        self.here: tuple[int, int] = (0, direct.blocks)
+        self.blocks = direct.blocks
+        self.limit = limit
         self.launch: Launch | None = None
         self.grid: LaunchGrid | None = None
         self._making = threading.Lock()  # its threads share one machine
@@ -174,7 +178,9 @@ class _FastCall:
 
     def _repeats(self, worker: BlockWorker) -> bool:
         """Pass addresses and numbers to an agent that is set up; False if it is not."""
-        direct, values, context = self._direct, self._values, worker.context
+        direct = self._direct
+        values = self._values
+        context = worker.context
         if worker.signature is not direct and not direct.recall(worker):
             return False
         rows, places = context.rows, dict[int, int]()

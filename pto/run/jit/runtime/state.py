@@ -92,7 +92,9 @@ class Flags(SharedCounts[Flag]):
 
 
 SIGNAL_IDS: Final = 64
-VECTORS, CUBES, _HEAD = 0, 1, 2  # words before the counts
+VECTORS = 0
+CUBES = 1
+_HEAD = 2  # words before the counts
 _RECEIVERS: Final = (("cube", 0), ("vector", 0), ("vector", 1), ("both", 0))
 Signal = tuple[tuple[str, int, int], int]  # (receiver's side, its sub-block, id), sender
 

@@ -31,9 +31,14 @@ _MOST: Final = 1024  # threads of a team
 # The words of a team: the semaphore of the launch, then these. A word that several threads change
 # has a cache line of its own.
 _FUNCTION, _CHUNK, _END, _COUNT, _OWN = range(8, 13)
-_COUNTER, _LEFT, _THREADS = 16, 24, 32
+_COUNTER = 16
+_LEFT = 24
+_THREADS = 32
 # The words of a thread: its semaphore, then these.
-_CONTEXT, _FRAME, _RESULT, _THREAD = 8, 9, 10, 16
+_CONTEXT = 8
+_FRAME = 9
+_RESULT = 10
+_THREAD = 16
 _PATIENCE: Final = 100_000_000  # nanoseconds until a launch that waits returns to Python
 
 

@@ -240,7 +240,9 @@ class _ParallelLaunch:
     def _proved(self, took: float) -> None:
         """Run all blocks, which are known to be independent. Raises the error of the first block
         that failed."""
-        task, workers, blocks = self._task, self._workers, range(self._next, self._end)
+        task = self._task
+        workers = self._workers
+        blocks = range(self._next, self._end)
         task.limit = task.limit or Limit()
         workers[0].core.cluster.limit = task.limit
         while len(workers) < self._threads:

@@ -28,7 +28,9 @@ from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.meaning.simt.memory import Own
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
-from pto.run.jit.llvm.text import I8, I64, Constant, Val, element, number, unsupported_if, vector
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.llvm.text import I8, I64, Constant, Val, element, number, vector
 from pto.run.jit.runtime.context import Context
 
 Part = tuple[str, Val]  # LLVM type, name
@@ -117,7 +119,7 @@ class LaneVector(Lowered):
         return str(self.names[0])
 
     @property
-    def item(self) -> np.dtype[Any]:
+    def item(self) -> Kind:
         raise NotImplementedError
 
     @property
@@ -154,7 +156,7 @@ class Mask(LaneVector):
         return (vector(self.lanes, "i1"),)
 
     @property
-    def item(self) -> np.dtype[Any]:
+    def item(self) -> Kind:
         return np.dtype(np.bool_)
 
 
@@ -174,7 +176,7 @@ class Vector(LaneVector):
         return (vector(self.lanes, "i1" if self.dtype is None else element(self.dtype)),)
 
     @property
-    def item(self) -> np.dtype[Any]:
+    def item(self) -> Kind:
         """The element type in the argument buffer: a mask has a byte a lane."""
         return np.dtype(np.bool_) if self.dtype is None else self.dtype.numpy
 
@@ -272,7 +274,9 @@ class TileDesc(Lowered):
         return value.address, rows, cols
 
     def value_of(self, context: Context, *words: int) -> Tile:
-        (address, rows, cols), type, pitch = words, self.type, self.pitch
+        (address, rows, cols) = words
+        type = self.type
+        pitch = self.pitch
         if pitch is None and type.compact is Compact.NULL:  # its address was checked before
             pitch = type.shape[type.layout.pitch_axis]
         return Tile(type, context.memory(self.memory), address, (rows, cols), pitch=pitch)
@@ -302,7 +306,9 @@ class ViewDesc(InMemory):
         return number, value.address, *value.shape, *value.strides
 
     def value_of(self, context: Context, *words: int) -> GlobalTensor:
-        memory, address, numbers = context.memory(words[0]), words[1], (words[2:7], words[7:])
+        memory = context.memory(words[0])
+        address = words[1]
+        numbers = (words[2:7], words[7:])
         return GlobalTensor(memory, address, self.dtype, *numbers, self.layout)  # type: ignore[arg-type]
 
 

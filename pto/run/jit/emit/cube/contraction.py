@@ -20,15 +20,19 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
-from pto.run.jit.emit.tile.strided import Access, Strided, position
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.strided import Access, Strided, position
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import Text, Val, element, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _MOST = np.finfo(np.float32).max
 # Rows of a block: their sums stay in registers. Blocks of 4 rows take the rest of blocks of 6.
-_HIGH, _LOWER, _NARROW = 6, 4, 8  # the last one beside the panels, where a block is one vector wide
+_HIGH = 6
+_LOWER = 4
+_NARROW = 8  # the last one beside the panels, where a block is one vector wide
 _STEPS = 4  # along k in one iteration: data that arrive late delay fewer of them
 
 Change = tuple[str, Callable[[Any], Any]]  # by its name
@@ -182,12 +186,14 @@ class _Block:
         places = [x.at(line, 4 * LANES * n) for n in range(wide)]
         if source is None:
             return [x.load(self.type, place) for place in places]
-        g, spot, found = source.layout, self._floats, list[str]()
+        g = source.layout
+        spot = self._floats
+        found = list[str]()
         begin = g.at(x, source.pointer, k, j)
         for n, place in enumerate(places):
             at = x.at(begin, n * LANES * g.dtype.itemsize)
             items = x.load(vector(LANES, element(g.dtype)), at)
-            value = widened(spot.symbol(lanes.symbol_type(g.dtype), items), g.dtype)
+            value = widened(spot.symbol(kinds.symbol_type(g.dtype), items), g.dtype)
             found.append(str(value.name))
             x.store(self.type, found[-1], place)
         return found
@@ -253,7 +259,7 @@ class _Block:
         if self.kind == "i32":
             term = x.new(f"mul {type} {a}, {b}")
             return x.new(f"add {type} {total}, {term}")
-        found = self._floats.intrinsic("fma", lanes.F32, a, b, total)
+        found = self._floats.intrinsic("fma", kinds.F32, a, b, total)
         asked = (a, b, total) if self.limit == LIMITED_IF_FINITE else ()
         return self._limited(found, asked) if self.limit else found
 
@@ -263,7 +269,9 @@ class _Block:
 
     def _limited(self, total: str, asked: Sequence[Val]) -> str:
         """Clamp a sum to the finite numbers, if all of `asked` are finite."""
-        spot, kind, found = self._floats, lanes.F32, total
+        spot = self._floats
+        kind = kinds.F32
+        found = total
         for word, end in (("minnum", _MOST), ("maxnum", -_MOST)):
             found = spot.intrinsic(word, kind, found, spot.constant(kind, end).name)
         for each in asked:

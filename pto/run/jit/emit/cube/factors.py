@@ -15,10 +15,11 @@ from pto.core.layout import REST, Mode
 from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile.strided import Access, Strided, axis, row_major
+from pto.run.jit.ir.strided import Access, Strided, axis, row_major
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import native, shuffles
 from pto.run.jit.llvm.condition import FALSE, Condition
-from pto.run.jit.llvm.text import Text, Val, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, vector
 
 LANES: Final = 16
 PANEL: Final = 4 * LANES  # columns of the right factor that lie together: they stay in cache
@@ -83,7 +84,9 @@ def unpacked(
         return _image_unpacked(s, sizes, a, b)
     if (across := _left_bytes(a.layout, b.layout)) is not None:
         return _bytes_unpacked(s, sizes, a, b, across)
-    (m, k, n), deep, into = sizes, a.layout.dtype.values_per_item, _wide(a.layout.dtype)
+    (m, k, n) = sizes
+    deep = a.layout.dtype.values_per_item
+    into = _wide(a.layout.dtype)
     x, unpacks = s.x, FALSE
     left = _room(s, 0, into, a.rows, a.cols * deep)
     right = _panels(s, into, b.rows * deep, b.cols)
@@ -161,8 +164,12 @@ def _bytes_unpacked(
     """Unpack bytes. A signed left operand is read as unsigned, which adds 128 to each element; so
     the sums of a column begin with -128 times the sum of the right operand. Integers wrap, so this
     is exact."""
-    x, (m, k, n), signed = s.x, sizes, a.layout.dtype is I8
-    down, words, panels = in_words(b.layout, across=False), x.up(k, 4), x.up(n, PANEL)
+    x = s.x
+    (m, k, n) = sizes
+    signed = a.layout.dtype is I8
+    down = in_words(b.layout, across=False)
+    words = x.up(k, 4)
+    panels = x.up(n, PANEL)
     left = _room(s, 0, I32, a.rows, -(-a.cols // 4))
     right = _panels(s, I32, -(-b.rows // 4), b.cols)
     unpack(s, left, a.access.with_layout(across), m, words, 0x80808080 if signed else 0)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pto.core.constants import C0_SIZE_BYTE, FRACTAL_NZ_ROW
 from pto.core.dtypes import DType
+from pto.core.layout import REST, Mode
 from pto.core.memory import Space
 from pto.isa.meaning.cube import fixpipe
 from pto.isa.meaning.cube.quantise import CASTS, Finish
@@ -31,13 +32,15 @@ from pto.run.jit.emit.memory.burst import (
     words,
 )
 from pto.run.jit.emit.operation import OpContext, emits
-from pto.run.jit.emit.tile import masked, strided
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.copies import Copier, Work
-from pto.run.jit.emit.tile.strided import REST, Access, Mode, Strided, distinct, span
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access, Strided, distinct, span
+from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 
@@ -56,7 +59,9 @@ def _outlet(s: OpContext, src: DType, dst: DType, channels: Val) -> _Outlet:
     family = mode and mode.removesuffix("_vec").removesuffix("_scalar")
     clip, written = _clip(s), s.case.word("sat_mode")
     saturate, keep_nan = (False, False) if written is None else _written(written)
-    guard, scale, slope = TRUE if written is not None else _keeps_specials(s), None, None
+    guard = TRUE if written is not None else _keeps_specials(s)
+    scale = None
+    slope = None
     payload, given = s.operand("pre_quant"), s.operand("pre_relu")
     if family not in (None, *CASTS) and payload is not None:
         scale = channel.scale_of(s, payload, channels)
@@ -134,7 +139,9 @@ def _owned(s: OpContext, sub: int | None) -> PointerDesc:
 
 def _parts(s: OpContext, m: Val, n: Val) -> tuple[list[_Part], Condition]:
     """The whole tile, or a half for each sub-block; and the condition."""
-    x, mode, subs = s.x, s.case.word("dst_mode"), (0, 1)
+    x = s.x
+    mode = s.case.word("dst_mode")
+    subs = (0, 1)
     if mode in (None, "single"):
         sub = 0 if mode is None else _constant(s.operand("sub_blockid"))
         return [_Part(_owned(s, sub), m, n)], TRUE
@@ -195,7 +202,11 @@ class _Move:
         self.again = x.mul(self.dst_step, self.dst.itemsize)
 
     def in_range(self) -> Condition:
-        s, x, m, n, count = self.s, self.s.x, self.m, self.n, self.count
+        s = self.s
+        x = self.s.x
+        m = self.m
+        n = self.n
+        count = self.count
         guard = self.halved & self.outlet.guard
         if getattr(s.case.type("destination"), "space", None) is Space.GM and not self.combine:
             guard = guard & plain_writes(s)
@@ -243,7 +254,9 @@ class _Move:
         return guard, write
 
     def _work(self, part: _Part) -> tuple[Work | None, str]:
-        work, key, x = self.outlet.work, self.outlet.key, self.s.x
+        work = self.outlet.work
+        key = self.outlet.key
+        x = self.s.x
         if work is not None and work.by_column:
             fn = work.fn
             work = replace(work, fn=lambda v, col, mask: fn(v, x.add(part.col, col), mask))
@@ -257,7 +270,9 @@ def _out(
     s: OpContext, dst: DType, m: Val, n: Val, stride: Val
 ) -> tuple[Strided, Val, tuple[Val, ...], tuple[Val, ...]]:
     """The layout of the destination; its bursts: bytes, counts and strides from inner to outer."""
-    x, size, layout = s.x, dst.itemsize, s.case.word("mode") or "nz2nd"
+    x = s.x
+    size = dst.itemsize
+    layout = s.case.word("mode") or "nz2nd"
     pitch = x.mul(stride, size)
     if layout != "nz2nz":
         rows, cols = strided.axis(stride), strided.axis(1)

@@ -26,9 +26,10 @@ from pto.run.jit.emit.cube.factors import Matrix, takes
 from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
 from pto.run.jit.emit.operation import touches_no_tile
-from pto.run.jit.emit.tile import masked, strided
+from pto.run.jit.emit.tile import masked, tile_layouts
 from pto.run.jit.emit.tile.move import view_accesses
-from pto.run.jit.emit.tile.strided import Access
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
@@ -155,7 +156,7 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
         at = s.need(ScalarValue, "indexRow").name, s.need(ScalarValue, "indexCol").name
         s.fault_unless(_is_inside(s, src.type.shape, at, dst.valid))
     if load is None:
-        whole = Access(strided.boxed_layout(src), masked.machine_address(s, src))
+        whole = Access(tile_layouts.boxed_layout(src), masked.machine_address(s, src))
     elif isinstance(load.source, Matrix):
         whole = load.source.access
     else:

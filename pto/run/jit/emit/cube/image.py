@@ -22,8 +22,8 @@ from pto.run.jit.emit.handle.view import Numbers
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.move import fill
-from pto.run.jit.emit.tile.strided import Access, Strided, row_major
-from pto.run.jit.llvm import lanes
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.strided import Access, Strided, row_major
 from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.text import Val, constant
 from pto.run.jit.runtime.values import TileDesc
@@ -47,7 +47,9 @@ class Image:
     def windows(self) -> Strided:
         """The unpacked windows, of which neighbours overlap: side by side, then below each other.
         Along k a window is lines of the filter, then groups of channels."""
-        c0, steps, pitch = self._c0, self.steps, self._pitch
+        c0 = self._c0
+        steps = self.steps
+        pitch = self._pitch
         rows = Mode(self._across, steps.stride_w * c0), Mode(REST, steps.stride_h * pitch)
         lines = Mode(steps.filter_h, steps.dilation_h * pitch)
         return Strided(F32, rows, (Mode(steps.filter_w * c0, 1), lines, Mode(REST, self._group)))
@@ -82,16 +84,21 @@ class Image:
     def unpack(self, s: OpContext, to: str) -> Val:
         """Unpack the lines that these windows need, with the padding around the image; returns the
         number of the first window in its line."""
-        x, steps, plane, c0 = s.x, self.steps, self.plane, self._c0
+        x = s.x
+        steps = self.steps
+        plane = self.plane
+        c0 = self._c0
         first, above = x.rest(self.row, self._across), x.over(self.row, self._across)
         top = x.sub(x.mul(above, steps.stride_h), plane.top)
         last = x.over(x.add(first, self.rows - 1), self._across)
         lines = x.add(x.mul(last, steps.stride_h), self._lines(1))
         begin = x.smaller(x.greater(x.sub(0, top), 0), lines)
         end = x.greater(x.smaller(x.sub(plane.h, top), lines), begin)
-        left, right, long = plane.left * c0, self._pitch - plane.right * c0, plane.w * c0
+        left = plane.left * c0
+        right = self._pitch - plane.right * c0
+        long = plane.w * c0
         pad = decode(self.dtype, np.array([self.pad], self.dtype.storage))
-        beside = constant(lanes.F32, pad[0])
+        beside = constant(kinds.F32, pad[0])
         group = Access(row_major(F32, self._pitch), to)
         source = Access(row_major(self.dtype, long), self.pointer)
         for n in range(self.groups):

@@ -6,6 +6,7 @@ from typing import Any
 
 from pto.core.constants import BLOCK_BYTE_SIZE, C0_SIZE_BYTE, CUBE_BLOCK_SIZE, FRACTAL_NZ_ROW
 from pto.core.dtypes import F32, U8, U16, U32, DType
+from pto.core.layout import REST, Mode
 from pto.core.memory import Space
 from pto.isa.meaning import lanes
 from pto.isa.meaning.cube import factors as operands
@@ -15,13 +16,15 @@ from pto.run.jit.emit.handle.view import PointerAt, emits_in
 from pto.run.jit.emit.memory.burst import SMALL, below, multiple, nonzero, noted
 from pto.run.jit.emit.memory.words import Words
 from pto.run.jit.emit.operation import WORDS, OpContext
-from pto.run.jit.emit.tile import copies, masked, strided
+from pto.run.jit.emit.tile import copies, masked
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.strided import REST, Access, Mode, Strided, distinct, span
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access, Strided, distinct, span
+from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import Val, certain, unsupported_if
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
 
@@ -41,7 +44,11 @@ class Loads(Words):
             self.number(v).value for v in (shape.n, shape.d, shape.groups, shape.inner, shape.outer)
         )
         steps = [self.number(v).value for v in (shape.loop2, shape.loop3, shape.loop4)]
-        s, x, guard, source, target = self.s, self.x, self.guard, src.place, dst.place
+        s = self.s
+        x = self.x
+        guard = self.guard
+        source = src.place
+        target = dst.place
         size, wide = kind.itemsize, C0_SIZE_BYTE // kind.itemsize
         small = below(s, SMALL >> 6, n, d, groups, inner, outer, *steps)
         guard = all_of(guard, small, nonzero(s, n, d, groups), multiple(s, inner, size))
@@ -61,7 +68,9 @@ class Loads(Words):
         )
 
         def run() -> None:
-            step, more, pitch = x.over(inner, size), x.over(outer, size), x.mul(steps[1], wide)
+            step = x.over(inner, size)
+            more = x.over(outer, size)
+            pitch = x.mul(steps[1], wide)
             row, col = (1, step) if turned else (step, 1)
             matrix = Strided(
                 kind, strided.coalesced([Mode(n, row), Mode(groups, more)]), strided.axis(col)
@@ -118,7 +127,9 @@ class Loads(Words):
         kind: DType,
         widen: bool,
     ) -> None:
-        x, slot, count = self.x, F32 if widen else U32, self.number(width)
+        x = self.x
+        slot = F32 if widen else U32
+        count = self.number(width)
 
         def slots(to: Access, from_: Access, rows: Val) -> None:
             target = Access(to.layout.in_items(x, slot), to.pointer)
@@ -140,7 +151,9 @@ class Loads(Words):
     def filled(
         self, dst: PointerAt, value: Any, size: int, times: Any, blocks: Any, gap: Any
     ) -> None:
-        s, x, guard = self.s, self.x, self.guard
+        s = self.s
+        x = self.x
+        guard = self.guard
         word, times, blocks, gap = (self.number(n).value for n in (value, times, blocks, gap))
         small = below(s, SMALL >> 6, dst.address.value, times, blocks, gap)
         step = x.mul(x.add(blocks, gap), BLOCK_BYTE_SIZE)

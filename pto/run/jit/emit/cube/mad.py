@@ -18,10 +18,12 @@ from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
 from pto.run.jit.emit.cube.load import scales_beside
 from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.operation import OpContext, emits
-from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.strided import Access, Strided
+from pto.run.jit.emit.tile import masked
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access, Strided
+from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
-from pto.run.jit.llvm.text import Val, expect, unsupported_if
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
 

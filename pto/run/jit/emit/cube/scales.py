@@ -17,10 +17,12 @@ from pto.run.jit.emit.cube.factors import Factors, Matrix
 from pto.run.jit.emit.cube.unpack import RIGHT_AT, unpack
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.strided import Access, Strided, boxed_layout, row_major
+from pto.run.jit.emit.tile.tile_layouts import boxed_layout
+from pto.run.jit.ir.strided import Access, Strided, row_major
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import Text, Val, unsupported_if
+from pto.run.jit.llvm.text import Text, Val
 from pto.run.jit.runtime.values import TileDesc
 
 _LEAST, _MOST = 27, 227  # scales that leave every factor of 8 bits a normal float

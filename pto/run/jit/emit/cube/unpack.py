@@ -31,8 +31,9 @@ from pto.core.layout import REST, Axis, Mode
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
-from pto.run.jit.emit.tile.strided import Access, Strided, axis
-from pto.run.jit.llvm import conversions, lanes, shuffles
+from pto.run.jit.ir import conversions
+from pto.run.jit.ir.strided import Access, Strided, axis
+from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import Text, Val, vector
 

@@ -20,19 +20,12 @@ from pto.isa.row.flag import Flag
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.handle.view import Guarded, PointerAt, emits_in, inside, near
 from pto.run.jit.emit.operation import WORDS, OpContext
-from pto.run.jit.emit.tile import strided
+from pto.run.jit.emit.tile import tile_layouts
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import (
-    I64,
-    Text,
-    UnsupportedLowering,
-    Val,
-    certain,
-    expect,
-    is_integer,
-    unsupported_if,
-)
+from pto.run.jit.llvm.text import I64, Text, Val, is_integer
 from pto.run.jit.runtime.context import BLOCK, BLOCKS, FLAGS, SUB, SUBS
 from pto.run.jit.runtime.state import flag_offset
 from pto.run.jit.runtime.values import (
@@ -124,14 +117,18 @@ class Words(Guarded):
         return PointerAt(memory, address, elem)
 
     def moved(self, pointer: PointerAt, count: Number) -> PointerAt:
-        s, x, maker = self.s, self.x, self.s.op.operands[1].maker
+        s = self.s
+        x = self.x
+        maker = self.s.op.operands[1].maker
         size = expect(pointer.dtype, DType, "a pointer without elements").itemsize
         memory, address = pointer.memory, pointer.address + count * size
         s.fault_unless(near(x, count.value) & near(x, address.value, FARTHEST))
         if maker is None or maker.control is not Control.CALL or isinstance(memory, int):
             return PointerAt(memory, address, pointer.dtype)
         # a distance that may lead to another rank: which array that is, Python knows
-        own, far, done = x.fresh("own"), x.fresh("far"), x.fresh("done")
+        own = x.fresh("own")
+        far = x.fresh("far")
+        done = x.fresh("done")
         x.branch(x.compare("ule", address.value, s.e.size(memory)), own, far)
         x.label(far)
         (other,), there = s.e.host_fallback(s.op, _FAR, seldom=True), x.here
@@ -163,7 +160,9 @@ class Words(Guarded):
         shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
         unusual = layout.sizes or C0_AXIS in layout.col_axes or not layout.is_defined
         unsupported_if(unusual, "a view of an unusual layout")
-        missing, whole, guard = RANK - len(shape), Number(self.x, 1), TRUE
+        missing = RANK - len(shape)
+        whole = Number(self.x, 1)
+        guard = TRUE
         if missing:
             whole = shape[0] * strides[0]
             for size, step in zip(shape[1:], strides[1:], strict=True):
@@ -175,7 +174,10 @@ class Words(Guarded):
         return ViewAt(memory, address, dtype, five, (*[whole] * missing, *strides), layout)
 
     def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
-        x, guard, address, skip = self.x, TRUE, view.address, RANK - len(sizes)
+        x = self.x
+        guard = TRUE
+        address = view.address
+        skip = RANK - len(sizes)
         given = zip(view.shape[skip:], view.strides[skip:], offsets, sizes, strict=True)
         for limit, step, first, count in given:
             first, count = self.number(first), self.number(count)
@@ -217,8 +219,8 @@ class Words(Guarded):
         x, made = self.x, self._made(type, address, region, pitch)
         if type.compact is Compact.NORMAL:
             unset = any(id(v) in self.s.e.stack_slots for v in self.s.op.results)
-            strided.require_all_boxes(type, ["", ""] if unset else native(made).valid)
-        nbytes = type.nbytes if pitch is None else strided.extent(native(made))
+            tile_layouts.require_all_boxes(type, ["", ""] if unset else native(made).valid)
+        nbytes = type.nbytes if pitch is None else tile_layouts.extent(native(made))
         guard = self.s.e.inside(memory, address.value, nbytes)
         aligned = x.compare("eq", x.rest(address.value, align), 0)
         guard = guard & self._within(made.get_valid(), type) & aligned
@@ -234,13 +236,15 @@ class Words(Guarded):
 
     def window(self, tile: TileAt, row: Any, col: Any, type: TileType, region: Any) -> TileAt:
         parent, at = native(tile), (self.number(row).value, self.number(col).value)
-        stored, layout = strided.stored_shape(parent), strided.tile_layout(parent)
+        stored, layout = tile_layouts.stored_shape(parent), tile_layouts.tile_layout(parent)
         alike = parent.type.layout == type.layout and parent.type.itemsize == type.itemsize
         unsupported_if(
             not alike or Compact.NULL not in (type.compact, parent.type.compact),
             "a window of another form",
         )
-        x, guard, skipped = self.x, TRUE, 0
+        x = self.x
+        guard = TRUE
+        skipped = 0
         made = self._made(type, tile.address, region, None)
         box, axes = parent.type.box, (layout.rows, layout.cols)
         sizes = zip(at, type.shape, tile.type.shape, made.get_valid(), box, axes, strict=True)
@@ -256,7 +260,9 @@ class Words(Guarded):
         return TileAt(tile.memory, address, type, made.known_valid, pitch)
 
     def renamed(self, form: TileForm, tile: TileAt, region: Any) -> TileAt:
-        pitch, type, own = tile.window_pitch, form.type, tile.type
+        pitch = tile.window_pitch
+        type = form.type
+        own = tile.type
         kept = (type.shape, type.layout, type.itemsize) == (own.shape, own.layout, own.itemsize)
         unsupported_if(pitch is not None and not kept, "a window with gaps becomes another tile")
         return self.tile(form, tile.memory, tile.address, region, pitch)
@@ -319,14 +325,18 @@ class Words(Guarded):
         self, place: Any, limits: Sequence[Any], indices: Sequence[Number], writes: bool
     ) -> str:
         """The machine address of an element, inside its buffer."""
-        s, x, offset = self.s, self.x, Number(self.x, 0)
+        s = self.s
+        x = self.x
+        offset = Number(self.x, 0)
         if isinstance(place, ViewAt):
             skip = RANK - len(indices)
-            limits, kind, guard = place.shape[skip:], place.dtype, inside(s, native(place))
+            limits = place.shape[skip:]
+            kind = place.dtype
+            guard = inside(s, native(place))
             for index, step in zip(indices, place.strides[skip:], strict=True):
                 offset = offset + index * step
         else:
-            layout, guard = strided.unboxed_layout(native(place)), TRUE
+            layout, guard = tile_layouts.unboxed_layout(native(place)), TRUE
             kind, column = layout.dtype, indices[-1] if indices else 0
             (down,), (across,) = layout.rows, layout.cols
             offset = row_of(limits, indices) * down.stride + self.number(column) * across.stride

@@ -11,15 +11,18 @@ from functools import reduce
 from itertools import accumulate
 
 from pto.core.dtypes import U8
+from pto.core.layout import Mode
 from pto.core.memory import Space
 from pto.isa.meaning.memory import burst, registers
 from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import masked, strided
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.strided import Access, Mode, Strided, distinct, span
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access, Strided, distinct, span
+from pto.run.jit.ir.unsupported import expect
 from pto.run.jit.llvm.condition import Condition, all_of
-from pto.run.jit.llvm.text import Val, expect
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
 

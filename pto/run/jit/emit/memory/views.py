@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.llvm.condition import Condition, known_condition
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import items_of
-from pto.run.jit.llvm.text import UnsupportedLowering, Val
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.context import RECORDS_SUMS
 
 _ROWS, _COLS = 3, 4  # dimensions

@@ -22,10 +22,11 @@ from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_wr
 from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
-from pto.run.jit.emit.tile.strided import Access
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import UnsupportedLowering, Val, is_integer, unsupported_if
+from pto.run.jit.llvm.text import Val, is_integer
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 
 _MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits
@@ -55,7 +56,9 @@ class Words(Guarded):
         self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
         """A branch without a lowering is a host fallback, when it is taken."""
-        x, guard, is_known = self.x, self.guard, self.fact(fact).is_known
+        x = self.x
+        guard = self.guard
+        is_known = self.fact(fact).is_known
 
         def way(run: Callable[[], None]) -> None:
             self.guard = guard
@@ -130,7 +133,9 @@ class Words(Guarded):
         pad: tuple[Number, DType],
         beside: tuple[Number, Number],
     ) -> None:
-        x, (bits, kind), (left, right) = self.x, pad, map(self.number, beside)
+        x = self.x
+        (bits, kind) = pad
+        (left, right) = map(self.number, beside)
         size, payload = kind.itemsize, self.number(width)
         for each in (left, right):
             self.guard = self.guard & x.compare("ult", each.value, SMALL)

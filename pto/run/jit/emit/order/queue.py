@@ -24,20 +24,26 @@ from pto.run.jit.emit.handle.view import Guarded, wide_number
 from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.order.scales import Leaving, leaving
-from pto.run.jit.emit.tile import strided
+from pto.run.jit.emit.tile import tile_layouts
 from pto.run.jit.emit.tile.move import beside, transfer
-from pto.run.jit.emit.tile.strided import Access, tile_access
+from pto.run.jit.emit.tile.tile_layouts import tile_access
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import expect
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Text, Val, expect
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 
 
 @emits(ring.INIT_FRONTEND)
 def _open(s: OpContext) -> Sequence[Lowered]:
-    x, number, table = s.x, number_of(s), s.e.word(QUEUES)
-    again, make, done = x.fresh("again"), x.fresh("make"), x.fresh("done")
+    x = s.x
+    number = number_of(s)
+    table = s.e.word(QUEUES)
+    again = x.fresh("again")
+    make = x.fresh("make")
+    done = x.fresh("done")
     stays = _stays(s)
     if stays:
         rows = {w: x.at(table, 8 * QUEUE_WORDS * (2 * number + w - 1)) for w in _ways(s)}
@@ -247,7 +253,8 @@ def _to_vectors(
         half = Access(source.layout, source.layout.at(x, source.pointer, *at))
         target = TileDesc((0, rows, cols), slot)
         to = Access(
-            strided.tile_layout(target), x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address.value)
+            tile_layouts.tile_layout(target),
+            x.at(s.e.base(PEER_BUFFERS[Space.UB, sub]), address.value),
         )
         if how is None:
             transfer(s, rows, cols, to, half)
@@ -258,7 +265,7 @@ def _to_vectors(
 def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Number) -> None:
     x, whole = s.x, TileDesc((0, *slot.shape), slot)
     begin = Access(
-        strided.tile_layout(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address.value)
+        tile_layouts.tile_layout(whole), x.at(s.e.base(PEER_BUFFERS[Space.L1, 0]), address.value)
     )
     at = _values(queue.part(made.split, made.me, *_valid(s, tile)))
     to = Access(begin.layout, begin.layout.at(x, begin.pointer, *at))

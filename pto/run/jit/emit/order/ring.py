@@ -9,11 +9,12 @@ from pto.core.dtypes import DType
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import strided
-from pto.run.jit.emit.tile.strided import Access
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, unsupported_if
+from pto.run.jit.llvm.text import I64
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
 
 

@@ -28,13 +28,15 @@ from pto.isa.rules.rule import Case
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.order.ring import number_of
-from pto.run.jit.emit.tile import masked, strided
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
-from pto.run.jit.emit.tile.strided import Access, Strided, tile_access
+from pto.run.jit.emit.tile.tile_layouts import extent, tile_access, tile_layout
+from pto.run.jit.ir.strided import Access, Strided
+from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Text, Val, expect, unsupported_if
+from pto.run.jit.llvm.text import I64, Text, Val
 from pto.run.jit.runtime.context import epilogue_bits
 from pto.run.jit.runtime.scales import Form, row_type
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, ScalarValue, TileDesc, ViewDesc
@@ -42,7 +44,9 @@ from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, ScalarValue, Tile
 _SETS = (config.QUANT_SCALAR, config.QUANT_VECTOR)
 _FORM, _SCALE, _COUNT = range(3)  # words of a register
 # parameters of the function that sends a tile, after sizes and addresses
-_GIVEN_CONTEXT, _GIVEN_ROW, _GIVEN_SCALE = "%p4", "%p5", "%p6"
+_GIVEN_CONTEXT = "%p4"
+_GIVEN_ROW = "%p5"
+_GIVEN_SCALE = "%p6"
 _WORD = Form()  # one scale for all
 
 # ---- setting
@@ -107,7 +111,9 @@ class Leaving:
 
     def send(self, s: OpContext, tile: TileDesc, dst: Access) -> None:
         """Convert and store elements in a slot, row by row or column by column."""
-        x, (rows, cols), source = s.x, tile.valid, tile_access(s, tile)
+        x = s.x
+        (rows, cols) = tile.valid
+        source = tile_access(s, tile)
         unsupported_if(len(dst.layout.rows) > 1 or len(dst.layout.cols) > 1, "boxes in a slot")
         scale, row = self._given(s)
         named = TileDesc(("", "%p0", "%p1"), tile.type, tile.pitch)
@@ -148,7 +154,7 @@ class Leaving:
     def _write(self, x: Mover, outlet: Outlet, tile: TileDesc, dst: Strided) -> None:
         """The function: rows and columns, slot and tile are its parameters."""
         rows, cols = (Number(x.x, n) for n in tile.valid)
-        src = TileRef(tile, "%p3", (rows, cols), strided.tile_layout(tile), strided.extent(tile))
+        src = TileRef(tile, "%p3", (rows, cols), tile_layout(tile), extent(tile))
         steps = [Number(x.x, axis[0].stride) for axis in (dst.rows, dst.cols)]
         one, none = Number(x.x, 1), Number(x.x, 0)
         place = ViewDesc(("",) * 12, self.dtype, GLOBAL_ND)
@@ -169,7 +175,7 @@ class Leaving:
             return outlet.change(x, None, Number(x.x, _GIVEN_SCALE), 0, saturate=saturate)
         place = TileDesc(("", 1, self.form.cols), row_type(element, self.form.cols))
         valid = Number(x.x, 1), Number(x.x, self.form.cols)
-        fp = TileRef(place, _GIVEN_ROW, valid, strided.tile_layout(place), strided.extent(place))
+        fp = TileRef(place, _GIVEN_ROW, valid, tile_layout(place), extent(place))
 
         def words(j: Any) -> Any:
             found = x.read(fp, 0, j)

@@ -16,9 +16,10 @@ from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import emits_in, inside
 from pto.run.jit.emit.handle.words import ViewAt, Words, native
 from pto.run.jit.emit.operation import CHEAP, WORDS, OpContext
+from pto.run.jit.ir.unsupported import certain
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I32, I64, certain
+from pto.run.jit.llvm.text import I32, I64
 from pto.run.jit.runtime.context import ARRIVALS, RECORDS_SUMS, SIGNALS
 from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
 
@@ -93,7 +94,9 @@ class SignalWords(Words):
         return self.s.pointer(view.memory, view.address.value)
 
     def every(self, view: ViewAt, holds: Callable[[Number], Condition]) -> Condition:
-        x, first, found = self.x, self._first(view), self.x.stack("i1")
+        x = self.x
+        first = self._first(view)
+        found = self.x.stack("i1")
         x.store("i1", "true", found)
         pairs = zip(view.shape, view.strides, strict=True)
         axes = [(size, step) for size, step in pairs if size.known != 1]

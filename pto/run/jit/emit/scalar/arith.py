@@ -12,9 +12,11 @@ from pto.isa.meaning.scalar.arith import SCALAR, from_bits, kind_of, to_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import KINDS, OpContext, emits
 from pto.run.jit.emit.vector import values as vectors
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Val, certain, constant, unsupported_if, width_of
+from pto.run.jit.llvm.text import Val, constant, width_of
 from pto.run.jit.runtime.values import Lowered, ScalarValue, word_type
 from pto.run.reference import scalars
 
@@ -51,9 +53,9 @@ def _word(spot: lanes.Lanes, found: Any, type: t.Type) -> ScalarValue:
     kind = kind_of(scalar)
     if not isinstance(found, lanes.Symbol):
         return _constant(found, type)
-    if found.dtype.kind in "iu" and kind == lanes.BOOL:
-        found = found.new(f"trunc {found.type} {found.name} to i1", lanes.BOOL)
-    elif found.dtype == lanes.BOOL and kind != lanes.BOOL:
+    if found.dtype.kind in "iu" and kind == kinds.BOOL:
+        found = found.new(f"trunc {found.type} {found.name} to i1", kinds.BOOL)
+    elif found.dtype == kinds.BOOL and kind != kinds.BOOL:
         found = lanes.cast(found, kind)
     return ScalarValue((spot.x.bitcast(found.name, found.type, word_type(scalar)),), scalar)
 

@@ -26,9 +26,10 @@ from pto.run.jit.emit.operation import is_cheap
 from pto.run.jit.emit.scalar.control import step_error, word_of
 from pto.run.jit.emit.simt.phases import Entry, ItemSlot, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
-from pto.run.jit.llvm.text import I32, I64, Val, unsupported_if
+from pto.run.jit.llvm.text import I32, I64, Val
 from pto.run.jit.runtime.values import ScalarValue
 
 _SELECT = SCALAR["arith.select"]
@@ -44,7 +45,9 @@ class Body:
     def __init__(
         self, e: Emitter, phases: Phases, outside: Callable[[Operation], None], clock: bool
     ) -> None:
-        self.e, self.x, self.p = e, e.text, phases
+        self.e = e
+        self.x = e.text
+        self.p = phases
         self._outside = outside
         self._clock = self.x.stack(I64) if clock else ""
         if clock:
@@ -253,7 +256,9 @@ class Body:
         x.while_loop([kind], [low.name], test, turn)
 
     def _each_counts(self, op: Operation, counter: Value, around: list[ItemSlot]) -> None:
-        block, live, cell = op.regions[0].block, self.p.new_mask(), self._cell()
+        block = op.regions[0].block
+        live = self.p.new_mask()
+        cell = self._cell()
         lower, upper, by = op.operands[:3]
         (at,) = self._carried(op, [counter], [lower])
 
@@ -284,7 +289,9 @@ class Body:
     def _while(self, op: Operation) -> None:
         before, after = (region.block for region in op.regions)
         asked = self._carried(op, before.args, op.operands)
-        live, cell, x = self.p.new_mask(), self._cell(), self.x
+        live = self.p.new_mask()
+        cell = self._cell()
+        x = self.x
         self._split(op, [(live, cell, lambda w, env: w.mask)])
         told: list[ItemSlot] = []
 

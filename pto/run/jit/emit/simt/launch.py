@@ -20,9 +20,10 @@ from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import ItemSlot, Phases, pointer_to
-from pto.run.jit.llvm import lanes
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm.condition import TRUE
-from pto.run.jit.llvm.text import Val, certain, unsupported_if
+from pto.run.jit.llvm.text import Val
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import Lowered, ScalarValue
 from pto.run.reference import simt
@@ -90,7 +91,9 @@ def _size(s: OpContext, how: ItemLaunch) -> tuple[list[Val], Sequence[Value]]:
 
 
 def _total(s: OpContext, size: Sequence[Val]) -> Val:
-    x, guard, total = s.x, TRUE, 1
+    x = s.x
+    guard = TRUE
+    total = 1
     for each in size:
         guard = guard & x.compare("ult", x.sub(each, 1), MAX_ITEMS)
         total = x.mul(total, each)
@@ -159,7 +162,7 @@ def _call(s: OpContext, phases: Phases, op: Operation, *, ends: bool = False) ->
 def _taken(context: Context, kept: ItemSlot, type: t.Type, memory: int, items: int) -> Any:
     """The stored value of all items, in the form of the reference engine."""
     raw = context.items[kept.offset :]
-    if kept.item == lanes.BOOL:
+    if kept.item == kinds.BOOL:
         return np.unpackbits(raw[: MAX_ITEMS // 8], bitorder="little")[:items].astype(np.bool_)
     many = items * kept.count
     found = raw[: many * kept.item.itemsize].view(kept.item)
@@ -171,7 +174,7 @@ def _taken(context: Context, kept: ItemSlot, type: t.Type, memory: int, items: i
 
 def _put(context: Context, kept: ItemSlot, value: Any) -> None:
     raw = np.ascontiguousarray(value)
-    raw = np.packbits(raw, bitorder="little") if kept.item == lanes.BOOL else raw.view(np.uint8)
+    raw = np.packbits(raw, bitorder="little") if kept.item == kinds.BOOL else raw.view(np.uint8)
     context.items[kept.offset : kept.offset + raw.size] = raw.reshape(-1)
 
 

@@ -21,9 +21,12 @@ from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.simt.warp import At, Warp, as_item, item_of
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import TRUE
-from pto.run.jit.llvm.text import I32, I64, UnsupportedLowering, Val, certain, unsupported_if
+from pto.run.jit.llvm.text import I32, I64, Val
 from pto.run.jit.runtime.context import ITEMS
 from pto.run.jit.runtime.values import (
     Lowered,
@@ -44,7 +47,7 @@ class ItemSlot:
     """The scratch memory of a value of all items; of pointers, their addresses."""
 
     offset: int
-    item: np.dtype[Any]
+    item: Kind
     count: int
     memory: Val | None = None
     dtype: DType | None = None
@@ -52,7 +55,7 @@ class ItemSlot:
     @property
     def stride(self) -> int:
         """Bytes of a warp; a bool is a bit."""
-        bits = 1 if self.item == lanes.BOOL else 8 * self.item.itemsize
+        bits = 1 if self.item == kinds.BOOL else 8 * self.item.itemsize
         return WARP * self.count * bits // 8
 
 
@@ -84,7 +87,9 @@ class Phases:
     def __init__(
         self, s: OpContext, size: Sequence[Val], total: Val, ops: Iterable[Operation]
     ) -> None:
-        self.s, self.e, self.x = s, s.e, s.x
+        self.s = s
+        self.e = s.e
+        self.x = s.x
         self.size, self.total = size, total
         self.warps = self.x.up(total, WARP)
         self.kept: dict[int, ItemSlot] = {}
@@ -237,7 +242,9 @@ class Phases:
 
     def flush(self) -> None:
         """Emit the phase."""
-        entries, self._entries, self._touched = self._entries, [], set()
+        entries = self._entries
+        self._entries = []
+        self._touched = set()
         if not entries:
             return
         x, self._running = self.x, entries
@@ -278,6 +285,6 @@ class Phases:
         if kept.memory is not None:
             return PointerDesc((kept.memory, x.load(I64, place, 8)), kept.dtype)
         empty = ScalarValue(("",), certain(type, t.Scalar))
-        if kept.item == lanes.BOOL:
+        if kept.item == kinds.BOOL:
             return empty.renamed((x.new(f"trunc i8 {x.load('i8', place)} to i1"),))
         return empty.renamed((x.load(empty.types[0], place),))

@@ -20,11 +20,14 @@ from pto.isa.row import types as t
 from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.handle.words import AgentWords
 from pto.run.jit.emit.vector.items import gathered, scattered, spilled
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import I32, I64, Text, Val, unsupported_if, vector
+from pto.run.jit.llvm.text import I32, I64, Text, Val, vector
 from pto.run.jit.runtime import context
 
 if TYPE_CHECKING:
@@ -48,19 +51,19 @@ class At:
         return self.addresses
 
 
-def item_of(type: t.Type) -> tuple[np.dtype[Any], int]:
+def item_of(type: t.Type) -> tuple[Kind, int]:
     """The type of symbols for a value, and the number of elements of an item."""
     elem, count = type, 1
     if isinstance(type, t.Vector):
         elem, count = type.elem, int(np.prod(type.shape))
     kind = kind_of(elem)
-    return (kind if kind == lanes.BOOL else lanes.symbol_type(kind)), count
+    return (kind if kind == kinds.BOOL else kinds.symbol_type(kind)), count
 
 
 def as_item(found: Symbol, type: t.Type) -> Symbol:
     """The low bits, as the type of a result has them."""
     kind, _ = item_of(type)
-    if kind == lanes.BOOL and found.dtype != kind:
+    if kind == kinds.BOOL and found.dtype != kind:
         return found.astype(np.uint8).astype(kind)
     return found.astype(kind)
 
@@ -74,14 +77,14 @@ class Warp:
         self.number = number
         self.bits = bits  # of the active lanes, an i32
         self.spot = self.of(WARP)
-        self.mask = self.spot.symbol(lanes.BOOL, self.x.new(f"bitcast i32 {bits} to <32 x i1>"))
+        self.mask = self.spot.symbol(kinds.BOOL, self.x.new(f"bitcast i32 {bits} to <32 x i1>"))
         self.cell = ""  # error flags of the current instruction
         self.now: Val = 0  # its time
 
     def of(self, count: int) -> lanes.Lanes:
         return lanes.Lanes(self.x, count)
 
-    def spread(self, kind: np.dtype[Any], value: Val, count: int = 1) -> Symbol:
+    def spread(self, kind: Kind, value: Val, count: int = 1) -> Symbol:
         """One scalar in every lane."""
         spot = self.of(WARP * count)
         if isinstance(value, int):
@@ -154,13 +157,13 @@ class Warp:
         """Elements, or items, of a vector by numbers."""
         count = count or value.lanes.count // WARP
         width = 8 * value.dtype.itemsize * count
-        if value.dtype == lanes.BOOL:
-            return self._taken(value.astype(np.uint8), index).astype(lanes.BOOL)
+        if value.dtype == kinds.BOOL:
+            return self._taken(value.astype(np.uint8), index).astype(kinds.BOOL)
         (room,) = spilled(self.p.s, (value.type, value.name))
         found = gathered(self.p.s, width, room, index * np.int64(width // 8))
         return self._seen(found, width, value.dtype, count)
 
-    def _seen(self, name: str, width: int, kind: np.dtype[Any], count: int) -> Symbol:
+    def _seen(self, name: str, width: int, kind: Kind, count: int) -> Symbol:
         """An integer for each item, as so many numbers."""
         spot = self.of(WARP * count)
         return spot.symbol(kind, self.x.bitcast(name, vector(WARP, f"i{width}"), spot.type(kind)))
@@ -207,10 +210,12 @@ class Warp:
 
     def load(self, at: At, type: t.Type) -> Symbol:
         elem, x = held(type), self.x
-        kind = lanes.symbol_type(elem.kind)
+        kind = kinds.symbol_type(elem.kind)
         base, on = self._reached(at, elem.nbytes)
         item, (plain, first) = f"i{8 * elem.nbytes}", self._in_line(at, elem.nbytes, on)
-        near, far, done = x.fresh("near"), x.fresh("far"), x.fresh("done")
+        near = x.fresh("near")
+        far = x.fresh("far")
+        done = x.fresh("done")
         x.branch(plain, near, far)
         x.label(near)
         whole = x.load(vector(WARP, item), x.at(base, first))
@@ -224,7 +229,7 @@ class Warp:
 
     def store(self, at: At, value: Symbol, type: t.Type) -> None:
         elem, x = held(type), self.x
-        stored = value.astype(elem.kind) if lanes.computes(elem.kind) else value
+        stored = value.astype(elem.kind) if kinds.computes(elem.kind) else value
         base, on = self._reached(at, elem.nbytes)
         name, width = self._whole(stored)
         plain, first = self._in_line(at, elem.nbytes, on)
@@ -238,7 +243,9 @@ class Warp:
         self, at: At, new: Callable[..., Symbol], given: Sequence[Symbol], see: Element
     ) -> Symbol:
         """One lane after the other."""
-        x, (base, on), like = self.x, self._reached(at, see.nbytes), given[0]
+        x = self.x
+        (base, on) = self._reached(at, see.nbytes)
+        like = given[0]
         spot = self.of(see.count if see.count > 1 else 0)
         one = spot.type(see.kind)
         stored = ((value.type, value.name) for value in (at.addresses, *given))
@@ -266,7 +273,7 @@ class Warp:
 
     def keep(self, slot: int, payload: Symbol) -> None:
         x, bits = self.x, payload
-        if payload.dtype != lanes.BOOL:
+        if payload.dtype != kinds.BOOL:
             bits = payload.view(f"u{payload.dtype.itemsize}")
         wide = bits.astype(np.uint64)
         found = lanes.where(self.spot, self.mask, wide, wide.like(0))
@@ -278,7 +285,7 @@ class Warp:
         count = x.load(I64, x.at(self.p.e.word(context.KEPT), 8 * slot), 8)
         self.fault(x.compare("ne", count, self.p.total).in_lanes(self.spot))
         wide = self.spot.symbol(np.dtype(np.uint64), x.load(vector(WARP, I64), self._slot(slot)))
-        item = np.dtype(np.uint8) if kind == lanes.BOOL else kind
+        item = np.dtype(np.uint8) if kind == kinds.BOOL else kind
         return wide.astype(f"u{item.itemsize}").view(item)
 
     def _slot(self, slot: int) -> str:

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pto.core.dtypes import U8
-from pto.run.jit.emit.tile import masked, strided
+from pto.run.jit.emit.tile import masked
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import BOOL
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.index import Index, Number
-from pto.run.jit.llvm.lanes import BOOL, Symbol
-from pto.run.jit.llvm.text import Val, unsupported_if, vector
+from pto.run.jit.llvm.lanes import Symbol
+from pto.run.jit.llvm.text import Val, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.context import SCRATCH_BUFFER
 
@@ -29,7 +32,9 @@ def pack(
     x, by_row = m.x, isinstance(nbytes, int) and nbytes == 0
     unfit = dst.place.pitch is not None or dst.nbytes * 10 > SCRATCH
     unsupported_if(not by_row and unfit, "a mask with gaps, or larger than scratch memory")
-    height, width, bits = m.number(rows), m.number(cols), 8 * dst.type.itemsize
+    height = m.number(rows)
+    width = m.number(cols)
+    bits = 8 * dst.type.itemsize
     step = (width + (bits - 1)) // bits * bits if by_row else m.number(pitch)
     if not by_row and (step.known is None or step.known % 8):
         _through_bytes(m, height, width, cell, dst, step, m.number(nbytes))
@@ -51,7 +56,9 @@ def pack(
 
         def put(_: Index, j: Index) -> None:
             found, count = m.symbol(cell(Index(j.lanes, Number(x, i), 0), j)).name, j.lanes.count
-            kind, word, at = vector(count, "i1"), f"i{count}", x.at(begin, x.over(j.start.value, 8))
+            kind = vector(count, "i1")
+            word = f"i{count}"
+            at = x.at(begin, x.over(j.start.value, 8))
             if m.mask is None:
                 x.store(word, x.new(f"bitcast {kind} {found} to {word}"), at)
                 return

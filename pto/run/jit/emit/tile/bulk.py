@@ -9,10 +9,11 @@ import numpy as np
 from pto.core.primitives import select
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
+from pto.run.jit.ir.kinds import BOOL
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Index, Number
-from pto.run.jit.llvm.lanes import BOOL, Symbol, items_of
+from pto.run.jit.llvm.lanes import Symbol, items_of
 from pto.run.jit.llvm.text import Val, element, vector
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ _WAYS: Final = 2  # counters of one number: no count waits for the one before it
 
 def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:
     """One vector for each value of a group, interleaved."""
-    x, width, item = m.x, m.number(cols), element(dst.type.dtype)
+    x = m.x
+    width = m.number(cols)
+    item = element(dst.type.dtype)
     m.within(dst, rows, cols)
     finish = m.apart((dst,))
 
@@ -55,7 +58,9 @@ def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -
 
 def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, dst: TileRef) -> None:
     """Copy whole blocks."""
-    x, finish, type = m.x, m.apart((dst,)), vector(size, "i8")
+    x = m.x
+    finish = m.apart((dst,))
+    type = vector(size, "i8")
 
     def one(found: Any, kind: str) -> str:
         return x.new(f"extractelement <1 x {kind}> {m.symbol(found).name}, i64 0")

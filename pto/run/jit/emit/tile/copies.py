@@ -12,12 +12,13 @@ from math import gcd
 from typing import Any
 
 from pto.core.dtypes import DType
-from pto.core.layout import Axis
+from pto.core.layout import REST, Axis, Mode
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.strided import Mode, Strided, axis, position, strided_runs
+from pto.run.jit.ir.kinds import symbol_type
+from pto.run.jit.ir.strided import Strided, axis, position
 from pto.run.jit.llvm import shuffles
 from pto.run.jit.llvm.condition import FALSE
-from pto.run.jit.llvm.lanes import Lanes, items_of, symbol_type
+from pto.run.jit.llvm.lanes import Lanes, items_of
 from pto.run.jit.llvm.text import Text, Val, element, vector
 
 _LANES_BYTES = masked.VECTOR_BYTES
@@ -322,7 +323,9 @@ class Copier:
 
     def _turned(self, dst: Strided, src: Strided) -> Callable[[Rect], None]:
         """Columns of dst and rows of src are contiguous."""
-        x, size, item = self.x, src.dtype.itemsize, f"i{8 * src.dtype.itemsize}"
+        x = self.x
+        size = src.dtype.itemsize
+        item = f"i{8 * src.dtype.itemsize}"
         side = 16 if size <= 2 else 8
         type, given = vector(side, item), vector(side, element(src.dtype))
         elements = self._elements(dst, src)
@@ -371,7 +374,8 @@ def fill(
 ) -> None:
     """One item in all elements of the rows and columns from .. to."""
     if "cols" not in dst.contiguous_axes:
-        dst, rows, cols = dst.swapped, cols, rows
+        dst = dst.swapped
+        rows, cols = cols, rows
     item, size = element(dst.dtype), dst.dtype.itemsize
     lanes = _LANES_BYTES // size
     all = shuffles.spread(x, item, lanes, value)
@@ -394,3 +398,44 @@ def fill(
         strided_runs(x, (dst.rows,), *rows, down)
 
     strided_runs(x, (dst.cols,), *cols, across)
+
+
+# ---- walks in runs: the part of an axis that one mode counts, whose elements have one stride
+
+# body(offsets of the first element in each layout, how many elements, at most how many or None)
+Run = Callable[[list[Val], Val, int | None], None]
+
+
+def strided_runs(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Run) -> None:
+    """The numbers from `start` to `end` in runs along which all layouts have one stride."""
+    sizes = [each[0].extent for each in along if each[0].extent != REST]
+    if not sizes:
+        body([position(x, each, start) for each in along], x.sub(end, start), None)
+    elif start == 0 and all(isinstance(size, int) for size in sizes):
+        most = gcd(*map(int, sizes))
+        whole = isinstance(end, int) and int(end) % most == 0
+
+        def part(i: Val) -> None:
+            count = most if whole else x.smaller(x.sub(end, i), most)
+            body([position(x, each, i) for each in along], count, most)
+
+        if end == most:
+            part(0)
+        else:
+            x.loop(end, most, part)
+    else:
+        _uneven(x, along, sizes, start, end, body)
+
+
+def _uneven(
+    x: Text, along: Sequence[Axis], sizes: Sequence[Val], start: Val, end: Val, body: Run
+) -> None:
+    def turn(state: list[str]) -> list[Val]:
+        (i,) = state
+        count = x.sub(end, i)
+        for size in sizes:
+            count = x.smaller(count, x.sub(size, x.rest(i, size)))
+        body([position(x, each, i) for each in along], count, None)
+        return [x.add(i, count)]
+
+    x.while_loop(["i64"], [start], lambda state: x.compare("slt", state[0], end), turn)

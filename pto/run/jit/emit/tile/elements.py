@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from pto.core.dtypes import DType
+from pto.core.layout import REST, Axis
 from pto.run.jit.emit.handle.view import Numbers
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.emit.tile.strided import REST, Axis, Strided
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.strided import Strided
 from pto.run.jit.llvm import lanes, picks, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -118,8 +120,12 @@ class Elements(Numbers):
         return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self.mask}")
 
     def load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
-        x, spot, dtype = self.x, self._lanes, tile.dtype
-        kind, item, size = lanes.symbol_type(dtype), element(dtype), dtype.itemsize
+        x = self.x
+        spot = self._lanes
+        dtype = tile.dtype
+        kind = kinds.symbol_type(dtype)
+        item = element(dtype)
+        size = dtype.itemsize
         mask = self._both(where)
         woven = self._woven(tile, at, mask)
         if woven is not None:
@@ -142,7 +148,9 @@ class Elements(Numbers):
     def _woven(self, tile: TileRef | ViewRef, at: Index, mask: str | None) -> Symbol | None:
         """Elements that several lanes share, or every second one: one contiguous load and a
         shuffle. None for other indices."""
-        x, count, dtype = self.x, self._lanes.count, tile.dtype
+        x = self.x
+        count = self._lanes.count
+        dtype = tile.dtype
         if at.step == 1 and 1 < at.repeat < count:
             near, picks = count // at.repeat, [n // at.repeat for n in range(count)]
         elif at.step == 2 and at.repeat == 1 and count > 1:
@@ -169,14 +177,16 @@ class Elements(Numbers):
         pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
         found = masked.load_lanes(x, dtype, near, pointer, only)
         return self._lanes.symbol(
-            lanes.symbol_type(dtype), shuffles.shuffle(x, element(dtype), near, found, picks)
+            kinds.symbol_type(dtype), shuffles.shuffle(x, element(dtype), near, found, picks)
         )
 
     def gather(
         self, tile: TileRef | ViewRef, nbytes: Index, dtype: DType, mask: str | None
     ) -> Symbol:
         """Gather items at byte offsets; those of a tile are below 2^31."""
-        x, count, item = self.x, self._lanes.count, element(dtype)
+        x = self.x
+        count = self._lanes.count
+        item = element(dtype)
         word = "i16" if item == "half" else item  # else LLVM makes vectors of one and joins them
         type, pointers, bits = (vector(count, each) for each in (word, "ptr", "i1"))
         offsets, index = nbytes.name, nbytes.type
@@ -193,15 +203,19 @@ class Elements(Numbers):
         found = x.new(f"call {type} {name}({given})")
         if word != item:
             found = x.new(f"bitcast {type} {found} to {vector(count, item)}")
-        return self._lanes.symbol(lanes.symbol_type(dtype), found)
+        return self._lanes.symbol(kinds.symbol_type(dtype), found)
 
     def store(self, tile: TileRef | ViewRef, at: Index, items: Val, mask: str | None) -> None:
-        x, count, dtype = self.x, self._lanes.count, tile.dtype
+        x = self.x
+        count = self._lanes.count
+        dtype = tile.dtype
         if at.step == at.repeat == 1:
             pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
             masked.store_lanes(x, dtype, count, items, pointer, mask)
             return
-        item, pointers, bits = element(dtype), vector(count, "ptr"), vector(count, "i1")
+        item = element(dtype)
+        pointers = vector(count, "ptr")
+        bits = vector(count, "i1")
         if mask is None and at.vector in x.index_arrays and count > 1:
             numbers = x.index_arrays[at.vector]._replace(unit=dtype.itemsize)
             picks.put(x, tile.pointer, count, item, numbers, items)

@@ -10,11 +10,12 @@ from typing import Any
 
 from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile.strided import Access
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lane_masks, native, shuffles
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Symbol, reduced
-from pto.run.jit.llvm.text import Text, Val, element, mangled, unsupported_if, vector
+from pto.run.jit.llvm.text import Text, Val, element, mangled, vector
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
 VECTOR_BYTES = 256
@@ -145,7 +146,9 @@ def folded_strips(
     rest = x.sub(count, whole)
     if isinstance(rest, int):
         return strip(whole, found, prefix_mask(x, lanes, rest)) if rest else found
-    before, last, done = x.here, x.fresh("last"), x.fresh("done")
+    before = x.here
+    last = x.fresh("last")
+    done = x.fresh("done")
     x.branch(x.compare("ne", rest, 0), last, done)
     x.label(last)
     more = strip(whole, found, prefix_mask(x, lanes, rest))

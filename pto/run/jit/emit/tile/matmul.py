@@ -14,9 +14,10 @@ from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.move import UNUSUAL
-from pto.run.jit.emit.tile.strided import Access, boxed_layout
+from pto.run.jit.emit.tile.tile_layouts import boxed_layout
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
-from pto.run.jit.llvm.text import certain, unsupported_if
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
 _UNLESS = "a register selects TF32 or HF32, accumulators overlap, or a scaled factor is not exact"
@@ -32,7 +33,9 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     deep = a.type.dtype.values_per_item  # elements of an item, along k
     kind = kind_of(a.type.dtype, b.type.dtype, dst.type.dtype, pairs=deep > 1)
     unsupported_if(kind != "float" and "a_scale" in names, "scaled integers")
-    x, (m, k), (_, n) = s.x, a.valid, b.valid
+    x = s.x
+    (m, k) = a.valid
+    (_, n) = b.valid
     fits = masked.covers(s, b, k, n) & masked.covers(s, dst, m, n)
     guard = _plain_modes(s, a, b)
     if start is not None:

@@ -11,6 +11,7 @@ from pto.core.dtypes import DType
 from pto.core.errors import PtoError
 from pto.core.global_layout import C0_AXIS, RANK, GlobalLayout
 from pto.core.global_layout import ND as GLOBAL_ND
+from pto.core.layout import Mode
 from pto.core.pad import Pad
 from pto.core.tile import Role
 from pto.isa.meaning.cube.accumulator import Outlet
@@ -20,11 +21,14 @@ from pto.run.jit.emit.cube.accumulator import with_outlet
 from pto.run.jit.emit.frame import Parameters
 from pto.run.jit.emit.handle.view import inside
 from pto.run.jit.emit.operation import OpContext, emits
-from pto.run.jit.emit.tile import copies, masked, strided
+from pto.run.jit.emit.tile import copies, masked
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.emit.tile.strided import Access, Mode, Strided, tile_access
+from pto.run.jit.emit.tile.tile_layouts import tile_access
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.strided import Access, Strided
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
-from pto.run.jit.llvm.text import Text, Val, is_integer, unsupported_if, width_of
+from pto.run.jit.llvm.text import Text, Val, is_integer, width_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
 # ---- views
@@ -201,7 +205,9 @@ def beside(s: OpContext, tile: TileDesc, target: Access) -> None:
         return
     pad, everywhere = found
     value = pad_item(pad, tile.type.dtype)
-    x, (rows, cols), (height, width) = s.x, tile.valid, tile.type.shape
+    x = s.x
+    (rows, cols) = tile.valid
+    (height, width) = tile.type.shape
     some = x.compare("ne", rows, 0) & x.compare("ne", cols, 0)
 
     def whole() -> None:
@@ -291,7 +297,10 @@ def _scaled(case: Case) -> Callable[..., None]:
 
     def run(x: Any, *operands: Any) -> None:
         given: dict[str, Any] = dict(zip(names, operands, strict=True))
-        src, dst, fp, word = given["src"], given["dst"], given["fp"], given.get("preQuantScalar")
+        src = given["src"]
+        dst = given["dst"]
+        fp = given["fp"]
+        word = given.get("preQuantScalar")
         combine, relu = move.combination(case, dst.dtype), case.word("reluPreMode")
         outlet = Outlet(src.type.dtype, dst.dtype, relu, profile.scaling)
         by_rows = move.scales_rows(src.type, profile)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from pto.core.compact import PackedOrder
 from pto.core.dtypes import DType
 from pto.core.errors import PtoError
@@ -23,11 +21,13 @@ from pto.run.jit.emit.tile import bits, bulk, masked, searches, sorts
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
-from pto.run.jit.llvm.text import certain, element, mangled, unsupported_if, vector
+from pto.run.jit.llvm.text import element, mangled, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.context import SCRATCH_BUFFER
 from pto.run.jit.runtime.values import ScalarValue, ViewDesc
@@ -224,13 +224,17 @@ class Mover(Views):
         """Bytes after a tile are left to the reference engine."""
         self.leave_unless(self.number(nbytes) <= tile.nbytes)
 
-    groups, blocks, at_most = bulk.groups, bulk.blocks, bulk.at_most
+    groups = bulk.groups
+    blocks = bulk.blocks
+    at_most = bulk.at_most
     sort, pack = sorts.sort, bits.pack
 
     def compress(
         self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
     ) -> None:
-        x, total, finish = self.x, self.x.stack("i64"), self.apart((dst, counts))
+        x = self.x
+        total = self.x.stack("i64")
+        finish = self.apart((dst, counts))
 
         def some(i: Index, j: Index) -> None:
             value, kept = cell(i, j)
@@ -268,7 +272,9 @@ class Mover(Views):
 
     def count(self, tile: TileRef, r: Any, c: Any) -> Index:
         """Of one row the same in all lanes: a number."""
-        at, x, bits = self.offset(tile, r, c), self.x, 8 * tile.type.itemsize
+        at = self.offset(tile, r, c)
+        x = self.x
+        bits = 8 * tile.type.itemsize
         if at.step != 0:
             return self._index(self.load(tile, at, None))
         found = x.load(f"i{bits}", x.at(tile.pointer, x.mul(at.start.value, bits // 8)))
@@ -315,7 +321,7 @@ class Mover(Views):
     def items(self, tile: TileRef) -> int:
         return tile.nbytes // tile.type.itemsize
 
-    def word(self, number: Any, storage: np.dtype[Any]) -> Symbol:
+    def word(self, number: Any, storage: Kind) -> Symbol:
         kind = f"i{8 * storage.itemsize}"
         value = self.number(number).value
         if kind != "i64":
@@ -328,7 +334,9 @@ class Mover(Views):
         return Number(x, found if size == 8 else x.new(f"zext i{8 * size} {found} to i64"))
 
     def set_element(self, tile: TileRef, k: Number, bits: Number) -> None:
-        size, x, value = tile.type.itemsize, self.x, bits.value
+        size = tile.type.itemsize
+        x = self.x
+        value = bits.value
         if size < 8:
             value = x.new(f"trunc i64 {value} to i{8 * size}")
         x.store(f"i{8 * size}", value, x.at(tile.pointer, x.mul(k.value, size)))

@@ -12,12 +12,15 @@ from pto.isa.meaning.kinds import Make, Move
 from pto.run.jit.emit.frame import Parameters, form_of
 from pto.run.jit.emit.handle.view import FAULT, LEFT, bit
 from pto.run.jit.emit.operation import KINDS, OpContext
-from pto.run.jit.emit.tile import masked, strided
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
+from pto.run.jit.emit.tile.tile_layouts import extent, tile_layout
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import Text, unsupported_if
+from pto.run.jit.llvm.text import Text
 from pto.run.jit.runtime.values import Array, Lowered, Nothing, PointerDesc, TileDesc, ViewDesc
 
 
@@ -160,7 +163,7 @@ def _inside(x: Text, operand: Any, tiles: list[TileRef]) -> Any:
         sizes = tuple(Number(x, n) for n in (*place.shape, *place.strides))
         return ViewRef(place, pointer, sizes[:RANK], sizes[RANK:])
     valid = Number(x, place.valid[0]), Number(x, place.valid[1])
-    found = TileRef(place, pointer, valid, strided.tile_layout(place), strided.extent(place))
+    found = TileRef(place, pointer, valid, tile_layout(place), extent(place))
     tiles.append(found)
     return found
 

@@ -14,8 +14,10 @@ from pto.isa.meaning.lanes import maximum, minimum, neutral
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import require_arithmetic
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.strided import Access, Strided, tile_access
+from pto.run.jit.emit.tile import masked, tile_layouts
+from pto.run.jit.emit.tile.tile_layouts import tile_access
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.strided import Access, Strided
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.primitives import rank, ranked
@@ -37,7 +39,7 @@ class Folded(NamedTuple):
     rows: Val
     cols: Val
     by_row: bool
-    kind: np.dtype[Any]
+    kind: Kind
     empty: Condition
 
 
@@ -54,12 +56,15 @@ def folded(s: OpContext) -> Folded:
     fits = masked.covers(s, dst, *((rows, 1) if body.axis == "row" else (1, cols)))
     lines = x.compare("eq", src.valid[along], dst.valid[along])
     s.fault_unless(empty | (lines & fits))
-    strided.require_unboxed(src.type)
-    strided.require_unboxed(dst.type)
-    a, b, by_row = tile_access(s, src), tile_access(s, dst), body.axis == "row"
+    tile_layouts.require_unboxed(src.type)
+    tile_layouts.require_unboxed(dst.type)
+    a = tile_access(s, src)
+    b = tile_access(s, dst)
+    by_row = body.axis == "row"
     if "cols" not in a.layout.contiguous_axes and body.fn in (maximum, minimum):  # in any order
         a, b = (each.with_layout(each.layout.swapped) for each in (a, b))
-        rows, cols, by_row = cols, rows, not by_row
+        rows, cols = cols, rows
+        by_row = not by_row
     return Folded(body, a, b, rows, cols, by_row, kind, empty)
 
 
@@ -67,8 +72,11 @@ class Folder:
     """Combines elements: sums and products in the accumulator type and in the order of
     `kinds.Fold`; extremes in any order, floats by their rank."""
 
-    def __init__(self, x: Text, body: Fold, a: Strided, b: Strided, kind: np.dtype[Any]) -> None:
-        self.x, self.a, self.b, self.kind = x, a, b, kind
+    def __init__(self, x: Text, body: Fold, a: Strided, b: Strided, kind: Kind) -> None:
+        self.x = x
+        self.a = a
+        self.b = b
+        self.kind = kind
         self.combine = body.fn
         self.extreme = body.fn in (maximum, minimum)
         self.greatest = body.fn is maximum
@@ -107,7 +115,10 @@ class Folder:
 
 def fold_columns(f: Folder) -> None:
     """Strips of columns, each from the first row to the last."""
-    x, a, b, spot = f.x, f.a, f.b, f.spot(_LANES)
+    x = f.x
+    a = f.a
+    b = f.b
+    spot = f.spot(_LANES)
 
     def strip(j: Val, mask: str | None) -> None:
         source = masked.offset(x, "%p3", j, 1, a.dtype.itemsize)
@@ -133,7 +144,9 @@ def fold_columns(f: Folder) -> None:
 def fold_pairs(f: Folder, rows: Any) -> None:
     """Strips of columns; partial results of pairs are on the stack, eight lines at once if
     possible."""
-    x, a, b = f.x, f.a, f.b
+    x = f.x
+    a = f.a
+    b = f.b
     spot = f.spot(64 // f.held.itemsize)
     type, pitch = spot.type(f.held), 64
     room = x.stack(f"[{max(1, rows // 2) * pitch} x i8]")
@@ -207,7 +220,9 @@ def joined(f: Folder, totals: Sequence[lanes.Symbol]) -> lanes.Symbol:
 
 def stored(f: Folder, found: lanes.Symbol, base: str, i: Val, many: int) -> None:
     """One lane for each row from the i-th on."""
-    x, size, step = f.x, f.b.dtype.itemsize, f.b.rows[0].stride
+    x = f.x
+    size = f.b.dtype.itemsize
+    step = f.b.rows[0].stride
     if step == 1 or many == 1:
         f.store(found, masked.offset(x, base, i, step, size), None)
         return

@@ -10,6 +10,8 @@ import numpy as np
 from pto.core.primitives import select
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.reduce import halved_down
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -26,13 +28,15 @@ _LINES: Final = 4  # that are searched at once: a comparison waits for the one b
 class _Search:
     """Comparison of elements of one type: f16 and bf16 as integers; indices are as wide as keys."""
 
-    def __init__(self, x: Text, kind: np.dtype[Any], count: Number, greatest: bool) -> None:
-        self.x, self.kind, self.greatest = x, kind, greatest
+    def __init__(self, x: Text, kind: Kind, count: Number, greatest: bool) -> None:
+        self.x = x
+        self.kind = kind
+        self.greatest = greatest
         need = next(n for n in (1, 2, 4) if n == 4 or (count.known or 1 << 31) <= 1 << (8 * n - 1))
         size = max(need, kind.itemsize)
         self.number = np.dtype(f"i{size}")
         self.key = kind if size == kind.itemsize else np.dtype(f"{kind.kind}{size}")
-        if kind in lanes.SMALL:
+        if kind in kinds.SMALL:
             self.key = self.number
 
     def begin(self, value: Symbol) -> _Best:
@@ -41,7 +45,7 @@ class _Search:
 
     def _key(self, value: Symbol, nan_is_greatest: bool) -> Symbol:
         """-0 and +0 are equal."""
-        if self.kind not in lanes.SMALL:
+        if self.kind not in kinds.SMALL:
             return value.astype(self.key)
         bits = value.view(np.int16)
         size, sign = bits & 0x7FFF, bits >> 15
@@ -96,7 +100,9 @@ def best(m: Mover, line: Any, count: Any, at: At, greatest: bool) -> tuple[Symbo
 def best_along(m: Mover, line: Index, count: Any, at: At, greatest: bool) -> tuple[Symbol, Symbol]:
     """Search several lines in turn, with lanes as partial results of one line. Each starts with the
     first element; of equal results the lower index wins."""
-    x, spot, mask = m.x, line.lanes, m.mask
+    x = m.x
+    spot = line.lanes
+    mask = m.mask
     last = x.add(line.start.value, x.sub(spot.count if mask is None else x.prefix_masks[mask], 1))
     m.use(lanes.Lanes(x, 1), None)
     kind = at(line.start, Number(x, 0)).dtype
@@ -122,7 +128,7 @@ def _lines(m: Mover, search: _Search, rows: list[Number], count: Val, at: At) ->
     def step(j: Val, held: Sequence[Symbol], mask: str | None = None) -> list[Symbol]:
         m.use(spot, mask)
         along, here = Index(spot, Number(x, j), 1, spot.count), search.place(spot, j) + lane
-        only, after = None if mask is None else spot.symbol(lanes.BOOL, mask), list[Symbol]()
+        only, after = None if mask is None else spot.symbol(kinds.BOOL, mask), list[Symbol]()
         for n, row in enumerate(rows):
             after += search.against(held[3 * n : 3 * n + 3], at(row, along), here, only)
         return after

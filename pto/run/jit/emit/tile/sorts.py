@@ -13,6 +13,7 @@ from pto.core.primitives import select
 from pto.isa.meaning.tile.merge import RECORD
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
+from pto.run.jit.ir import kinds
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
@@ -29,7 +30,9 @@ _I64: Final = np.dtype(np.int64)
 def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
     """Sort blocks. The lowest byte of a key is the position of its record, the first one the
     greatest; so no two keys are equal."""
-    x, width, finish = m.x, m.number(cols), m.apart((dst,))
+    x = m.x
+    width = m.number(cols)
+    finish = m.apart((dst,))
     for word in ("smin", "smax"):
         m.x.declare(f"declare i64 @llvm.{word}.i64(i64, i64)")
     writer = _Blocks(m, width, block, key, record, dst)
@@ -61,7 +64,9 @@ class _Blocks:
         self.m, self.x = m, m.x
         self.width, self.block = width, block
         self.full = width.known is not None and width.known % block == 0
-        self.key, self.record, self.dst = key, record, dst
+        self.key = key
+        self.record = record
+        self.dst = dst
         self.spot = lanes.Lanes(m.x, _LANES)
         self.keys, self.records = (m.x.stack(f"[{block * _LANES} x i64]") for _ in range(2))
 
@@ -115,7 +120,10 @@ class _Blocks:
 
     def _part(self, i: Val, j: Val, left: Val, n: int, records: str) -> Symbol:
         """The keys of the elements from n on of the block at (i, j); their records are stored."""
-        x, m, spot, block = self.x, self.m, self.spot, self.block
+        x = self.x
+        m = self.m
+        spot = self.spot
+        block = self.block
         count = 0 if self.full else x.smaller(x.greater(x.sub(left, n), 0), _LANES)
         mask = None if self.full else masked.prefix_mask(x, _LANES, count)
         m.use(spot, mask)
@@ -128,7 +136,7 @@ class _Blocks:
         found: Any = (m.symbol(self.key(*at)).astype(_I64) << 8) | places
         if mask is None:
             return found
-        return select(spot.symbol(lanes.BOOL, mask), found, np.iinfo(_I64).min)  # type: ignore[return-value]
+        return select(spot.symbol(kinds.BOOL, mask), found, np.iinfo(_I64).min)  # type: ignore[return-value]
 
 
 def _comparators(count: int) -> Iterator[tuple[int, int]]:
@@ -164,7 +172,9 @@ def _compared(found: list[Symbol], turn: int, high: int) -> list[Symbol]:
     many = len(found)
     after: list[Symbol] = []
     for n, own in enumerate(found):
-        other, lane, spot = found[n ^ (turn % many)], turn // many, own.lanes
+        other = found[n ^ (turn % many)]
+        lane = turn // many
+        spot = own.lanes
         if lane:
             picks = [k ^ lane for k in range(_LANES)]
             name = shuffles.shuffle(spot.x, "i64", _LANES, other.name, picks)

@@ -1,43 +1,48 @@
-"""Tile instructions as statements (`group.py`). A statement joins a fusion group, or is a function
-by itself."""
+"""Tile instructions as nests (`ir/nest.py`). A nest joins that of other instructions, or is a
+function by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 from pto.core.dtypes import F32, DType
-from pto.core.floats import round_integral
+from pto.core.floats import Round, round_integral
 from pto.core.layout import REST, Mode
 from pto.core.tile import Role
 from pto.ir.graph import Value
 from pto.isa.meaning.kinds import Axis, Fold, Lane
+from pto.isa.meaning.lanes import convert
 from pto.isa.meaning.tile import move
 from pto.isa.meaning.tile.convert import Conversion
 from pto.isa.meaning.tile.regions import element as element_of
 from pto.isa.meaning.tile.regions import read_as, require_arithmetic, scalar_as
 from pto.isa.row import types as t
-from pto.run.jit.emit.operation import KINDS, OpContext, emitter_of
-from pto.run.jit.emit.tile import group as groups
-from pto.run.jit.emit.tile import masked, strided
-from pto.run.jit.emit.tile.group import Prepared, Source, Statement, Step
+from pto.run.jit.emit.operation import KINDS, OpContext, Prepared, emitter_of
+from pto.run.jit.emit.tile import masked, tile_layouts
 from pto.run.jit.emit.tile.move import separate, transfer, view_accesses
 from pto.run.jit.emit.tile.reduce import Folded, Folder, fold_columns, fold_pairs, folded
-from pto.run.jit.emit.tile.strided import Access, tile_access
-from pto.run.jit.emit.tile.strips import StepParameters, Strips, is_flat
-from pto.run.jit.llvm import conversions, lanes
+from pto.run.jit.emit.tile.strips import StepParameters, Strips
+from pto.run.jit.emit.tile.tile_layouts import tile_access
+from pto.run.jit.ir import strided
+from pto.run.jit.ir.expr import read, trace
+from pto.run.jit.ir.kinds import computes, symbol_type
+from pto.run.jit.ir.nest import FAR, Nest, Source, Step
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
-from pto.run.jit.llvm.lanes import Symbol, symbol_type
-from pto.run.jit.llvm.text import Text, UnsupportedLowering, Val, certain, unsupported_if
+from pto.run.jit.llvm.text import Text, Val
 from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference.tiles import repeats
 
 _SHORT = 512  # elements of a line whose length is known inside its function
 
 
-def statement(s: OpContext) -> Statement | None:
-    """An instruction as a statement; None if it is none."""
+def nest(s: OpContext) -> Nest | None:
+    """An instruction as a nest; None if it is none."""
     body = s.body
     if body is move.LOAD:
         return _of_load(s)
@@ -53,7 +58,7 @@ def statement(s: OpContext) -> Statement | None:
     found = converted(s) if isinstance(body, Conversion) else mapped(s)
     one, *others = found.ones
     unknown = "which source is spread is known only when it runs" if others else ""
-    return _of_map(s, found, one)._replace(unfusible=unknown)
+    return replace(_of_map(s, found, one), unfusible=unknown)
 
 
 # ---- elementwise instructions and folds
@@ -62,8 +67,8 @@ def statement(s: OpContext) -> Statement | None:
 class Mapped(NamedTuple):
     """dst = fn(given), element by element, in items of `dtype`. `ones` are the positions in `given`
     of the source that is spread along `axis` (see `_spread`); a position, because one tile may be
-    both sources. `key` is what `fn` depends on beside the attributes of the operation. `converts`:
-    integers keep the sign of their source, whatever the destination's is."""
+    both sources. `converts`: integers keep the sign of their source, whatever the destination's
+    is."""
 
     fn: Callable[..., Any]
     dst: TileDesc
@@ -71,7 +76,6 @@ class Mapped(NamedTuple):
     given: list[Lowered | None]
     ones: tuple[int | None, ...] = (None,)
     axis: Axis | None = None
-    key: object = None
     converts: bool = False
 
 
@@ -92,10 +96,10 @@ def mapped(s: OpContext) -> Mapped:
     return Mapped(body.function(s.case), dst, dtype, given, ones, body.spread)
 
 
-def _require_computed(*kinds: DType) -> None:
+def _require_computed(*dtypes: DType) -> None:
     """Refuse types that symbols hold as bits, which would be added as integers."""
     unsupported_if(
-        not all(lanes.computes(kind.numpy) for kind in kinds),
+        not all(computes(dtype.numpy) for dtype in dtypes),
         "arithmetic on elements without machine instructions",
     )
 
@@ -106,14 +110,21 @@ def converted(s: OpContext) -> Mapped:
     pairs = body.choose(s.case)
     source, target = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
 
-    def change(a: Symbol) -> Symbol:
+    return Mapped(_change(tuple(pairs)), target, pairs[-1][1], [source], converts=True)
+
+
+@lru_cache(maxsize=256)
+def _change(pairs: tuple[tuple[DType, DType, Round, bool], ...]) -> Callable[..., Any]:
+    """The lane function of conversions, one after the other."""
+
+    def change(a: Any) -> Any:
         for src, dst, mode, saturate in pairs:
             if src is F32 and dst is F32:
-                return round_integral(a, mode)  # type: ignore[arg-type, return-value]
-            a = conversions.convert(a, src, dst, mode, saturate)
+                return round_integral(a, mode)
+            a = convert(a, src, dst, mode, saturate)
         return a
 
-    return Mapped(change, target, pairs[-1][1], [source], key=pairs, converts=True)
+    return change
 
 
 def _spread(body: Lane, given: Sequence[Lowered | None], cols: Val) -> tuple[int | None, ...]:
@@ -139,7 +150,7 @@ def repeated(s: OpContext, one: TileDesc, given: Sequence[Lowered | None]) -> bo
     return repeats(s.case) and len(tiles) > 1 and one.type.cols != 1 and one.valid[1] != 1
 
 
-def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
+def _of_map(s: OpContext, found: Mapped, one: int | None) -> Nest:
     """dst = fn(given), element by element, as lines of the destination; those of column-major tiles
     are columns. The source at position `one` is spread along the axis: its stride there is 0."""
     (rows, cols), sources = found.dst.valid, list[Source]()
@@ -148,8 +159,10 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
             word = certain(value, ScalarValue)
             sources.append((word, scalar_as(word.type, found.dtype).numpy))
             continue
-        strided.require_unboxed(value.type)
-        ref, height, width = tile_access(s, value), rows, cols
+        tile_layouts.require_unboxed(value.type)
+        ref = tile_access(s, value)
+        height = rows
+        width = cols
         if at == one and found.axis == "column":
             ref, height = ref.with_layout(ref.layout._replace(rows=strided.axis(0))), 1
         elif at == one and repeated(s, value, found.given):
@@ -163,30 +176,32 @@ def _of_map(s: OpContext, found: Mapped, one: int | None) -> Statement:
             s.fault_unless(fits | masked.is_empty(s, rows, cols))
         kind = ref.dtype if found.converts else read_as(ref.dtype, found.dtype)
         sources.append((ref, symbol_type(kind)))
-    strided.require_unboxed(found.dst.type)
-    dst, key = tile_access(s, found.dst), masked.key_of(s, found.key)
-    step = Step(key, dst, tuple(sources), found.fn, found.dtype)
-    made = Statement(step, rows, cols)
+    tile_layouts.require_unboxed(found.dst.type)
+    dst = tile_access(s, found.dst)
+    expr = trace(found.fn, [kind for _, kind in sources], found.dtype)
+    step = Step(dst, tuple(sources), expr)
+    made = Nest(rows, cols, (step,))
     return made if dst.layout.cols == strided.axis(1) else made.swapped
 
 
-def _of_fold(s: OpContext, f: Folded) -> Statement:
+def _of_fold(s: OpContext, f: Folded) -> Nest:
     """A fold of each row to one value."""
     to, sources = f.dst.layout._replace(cols=strided.axis(0)), ((f.src, f.src.dtype.numpy),)
-    step = Step(masked.key_of(s), f.dst.with_layout(to), sources, fold=(f.body, f.kind))
+    step = Step(f.dst.with_layout(to), sources, fold=(f.body, f.kind))
     in_rows = f.by_row and f.body.axis == "row" and isinstance(f.cols, int) and f.cols > 0
-    return Statement(step, f.rows, f.cols, unfusible="" if in_rows else "a fold of columns")
+    return Nest(f.rows, f.cols, (step,), unfusible="" if in_rows else "a fold of columns")
 
 
 # ---- copies
 
 
-def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], guard: Condition = TRUE) -> Statement:
-    step = Step("copy", dst, ((src, symbol_type(dst.dtype)),), lambda a: a, dst.dtype)
-    return Statement(step, *size, guard)
+def _of_copy(dst: Access, src: Access, size: tuple[Val, Val], guard: Condition = TRUE) -> Nest:
+    kind = symbol_type(dst.dtype)
+    step = Step(dst, ((src, kind),), read(0, kind))
+    return Nest(*size, (step,), guard)
 
 
-def _of_move(s: OpContext) -> Statement | None:
+def _of_move(s: OpContext) -> Nest | None:
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     asked = (s.operand("fp"), s.operand("preQuantScalar"), s.case.word("accToVecMode"))
     plain = s.case.word("reluPreMode") in (None, "no_relu") and not any(asked)
@@ -197,17 +212,17 @@ def _of_move(s: OpContext) -> Statement | None:
     return _of_copy(tile_access(s, dst), tile_access(s, src), dst.valid)
 
 
-def _of_load(s: OpContext) -> Statement | None:
+def _of_load(s: OpContext) -> Nest | None:
     view, tile = s.need(ViewDesc, "src"), s.need(TileDesc, "dst")
     found = None if move.has_margins(s.case) else _view_access(s, view, tile, writes=False)
     if found is None:
         return None
     made = _of_copy(tile_access(s, tile), found[0], tile.valid, found[1])
     pads = move.beside(tile.type, s.case.profile) is not None and tile.valid != tile.type.shape
-    return made._replace(unfusible="what lies beside the valid region" if pads else "")
+    return replace(made, unfusible="what lies beside the valid region" if pads else "")
 
 
-def _of_store(s: OpContext) -> Statement | None:
+def _of_store(s: OpContext) -> Nest | None:
     tile, view = s.need(TileDesc, "src"), s.need(ViewDesc, "dst")
     given = s.operand("preQuantScalar") is not None or s.operand("fp") is not None
     plain = not given and move.combination(s.case, view.dtype) is None
@@ -243,7 +258,7 @@ def _may_be_large(value: Value | None, itemsize: int) -> bool:
     if value is None or not isinstance(value.type, t.View):
         return True
     sizes = [size for size in value.type.shape if isinstance(size, int)]
-    return len(sizes) < len(value.type.shape) or prod(sizes) * itemsize >= groups.FAR
+    return len(sizes) < len(value.type.shape) or prod(sizes) * itemsize >= FAR
 
 
 # ---- one instruction as a function
@@ -277,12 +292,14 @@ def _emit_conversion(s: OpContext) -> Sequence[Lowered]:
     return []
 
 
-def _run(s: OpContext, made: Statement) -> None:
-    """Call the function of a statement. A source is copied first if it shares bytes with the
+def _run(s: OpContext, made: Nest) -> None:
+    """Call the function of a nest of one step. A source is copied first if it shares bytes with the
     destination, unless reading and writing strip by strip gives the same; if its columns
     repeat; and if its lines run across those of the destination."""
-    x, (rows, cols), room = s.x, made.size, 0
-    step, dst = made.step, made.step.dst
+    x = s.x
+    rows, cols = made.size
+    room = 0
+    dst = made.steps[0].dst
 
     def source(ref: Access) -> Access:
         nonlocal room
@@ -298,17 +315,15 @@ def _run(s: OpContext, made: Statement) -> None:
         room += -(-dst.nbytes // dst.dtype.itemsize * ref.dtype.itemsize // 64) * 64
         return copy
 
-    step = step.mapped(source)
-    if isinstance(cols, int) and is_flat([step], cols):
+    nest = made.mapped(source)
+    if isinstance(cols, int) and nest.flat:
         rows, cols = 1, x.mul(rows, cols)  # lines that follow each other are one
     given = StepParameters(("i64", rows), ("i64", cols), alone=True)
-    inner, known = given.step(step), isinstance(cols, int) and cols <= _SHORT
+    known = isinstance(cols, int) and cols <= _SHORT
     width = cols if known else "%p1"  # a short line of a known length needs no loop
-    s.call(
-        (width, inner.identity),
-        given.given,
-        lambda x: Strips(x, "%p0", width, [inner]).write(),
-    )
+    inner = Nest("%p0", width, tuple(map(given.step, nest.steps)))
+    s.e.unit.nests.append(((s.op,), replace(nest, rows=rows, cols=cols)))
+    s.call(inner, given.given, lambda x: Strips(x, inner).write())
 
 
 def _is_safe(s: OpContext, dst: Access, source: Access) -> Condition:

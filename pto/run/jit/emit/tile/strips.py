@@ -7,28 +7,21 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from pto.isa.meaning.lanes import PARTIALS
 from pto.run.jit.emit.frame import Parameters
-from pto.run.jit.emit.tile import group, masked, strided
-from pto.run.jit.emit.tile.group import BOX, Source, Step
-from pto.run.jit.emit.tile.passes import Rematerialiser, is_column, is_view, passes, spilled_values
+from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.reduce import Folder, joined, stored
-from pto.run.jit.emit.tile.strided import Access, Strided
+from pto.run.jit.ir import kinds, strided
+from pto.run.jit.ir.expr import Expr
+from pto.run.jit.ir.kinds import Kind, symbol_type
+from pto.run.jit.ir.nest import BOX, FAR, Nest, Source, Step
+from pto.run.jit.ir.passes import Rematerialiser, is_column, is_view, passes, spilled_values
+from pto.run.jit.ir.strided import Access, Strided
+from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import FALSE, Condition
-from pto.run.jit.llvm.lanes import items_of, symbol_type
-from pto.run.jit.llvm.text import (
-    Declare,
-    Text,
-    Val,
-    certain,
-    element,
-    scalar_type,
-    unsupported_if,
-    vector,
-)
+from pto.run.jit.llvm.condition import FALSE, Condition, all_of
+from pto.run.jit.llvm.lowering import cost, lower
+from pto.run.jit.llvm.text import Text, Val, element, scalar_type, vector
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
 
@@ -72,23 +65,24 @@ class StepParameters(Parameters):
 
     def step(self, step: Step) -> Step:
         sources = tuple(map(self.source, step.sources))
-        return Step(step.key, self.ref(step.dst), sources, *step[3:])
+        return Step(self.ref(step.dst), sources, *step[2:])
 
-
-def is_flat(steps: Sequence[Step], cols: Val) -> bool:
-    """True if all rows are contiguous, and there is only elementwise work."""
-    refs = [ref for step in steps for ref in step.accesses]
-    return all(ref.layout == strided.row_major(ref.dtype, cols) for ref in refs) and cols != 0
+    def nest(self, nest: Nest) -> Nest:
+        """The nest with the names that it has inside the function; nothing is left to decide."""
+        rows, cols = map(self.name, nest.size)
+        return Nest(rows, cols, tuple(map(self.step, nest.steps)))
 
 
 class Strips:
     """Emits the function."""
 
-    def __init__(self, x: Text, rows: Val, cols: Val, steps: Sequence[Step]) -> None:
+    def __init__(self, x: Text, nest: Nest) -> None:
         self.x = x
-        self.rows, self.cols, self.steps = rows, cols, steps
-        again = Rematerialiser(lambda step: _work(x.declare, step))
-        self.passes = [again.of(each) for each in passes(steps)]
+        self.rows = nest.rows
+        self.cols = nest.cols
+        self.steps = nest.steps
+        again = Rematerialiser()
+        self.passes = [again.of(each) for each in passes(nest.steps)]
         self.spilled = spilled_values(self.passes)
 
     def write(self) -> None:
@@ -105,18 +99,20 @@ class Strips:
 
     def _is_nontemporal(self) -> Condition:
         """True if stores to global memory are whole cache lines of large arrays."""
-        x, found = self.x, FALSE
-        stored = {step.dst.pointer: step.dst for step in self.steps if step.dst.array_size}
-        for ref in stored.values():
-            size = ref.dtype.itemsize
-            if not isinstance(self.cols, int) or self.cols * size % _LINE:
-                return FALSE
-            start = x.new(f"ptrtoint ptr {ref.pointer} to i64")
-            both = x.new(f"or i64 {start}, {0 if self.rows == 1 else x.mul(ref.row_stride, size)}")
-            whole = x.compare("eq", x.new(f"and i64 {both}, {_LINE - 1}"), 0)
-            guard = whole & x.compare("uge", ref.array_size, group.FAR)
-            found = guard if found.is_false else found & guard
-        return found
+        arrays = {step.dst.pointer: step.dst for step in self.steps if step.dst.array_size}
+        if not arrays or not isinstance(self.cols, int):
+            return FALSE
+        if any(self.cols * ref.dtype.itemsize % _LINE for ref in arrays.values()):
+            return FALSE
+        return all_of(*map(self._is_in_lines, arrays.values()))
+
+    def _is_in_lines(self, ref: Access) -> Condition:
+        """True if the rows of a large array begin at lines of the cache."""
+        x = self.x
+        start = x.new(f"ptrtoint ptr {ref.pointer} to i64")
+        pitch = 0 if self.rows == 1 else x.mul(ref.row_stride, ref.dtype.itemsize)
+        low = x.new(f"and i64 {x.new(f'or i64 {start}, {pitch}')}, {_LINE - 1}")
+        return x.compare("eq", low, 0) & x.compare("uge", ref.array_size, FAR)
 
     def _block(self) -> int:
         """The rows of a block, which all passes process before the next block: as many as fit into
@@ -178,19 +174,8 @@ Values = dict[str, lanes.Symbol]  # by the pointer of a ref, which identifies on
 
 
 def _applied(spot: lanes.Lanes, step: Step, given: list[lanes.Symbol]) -> lanes.Symbol:
-    if step.dtype is None:
-        raise RuntimeError("a fold has no elements")
-    found = items_of(spot, step.fn(*given), step.dtype).name
+    found = lower(certain(step.expr, Expr), spot, given).name
     return spot.symbol(symbol_type(step.dst.dtype), found)
-
-
-def _work(declare: Declare, *steps: Step) -> Text:
-    """The work of steps on 16 lanes, written apart to measure it."""
-    spot = lanes.Lanes(Text(declare), 16)
-    for step in steps:
-        if step.fold is None:
-            _applied(spot, step, [spot.symbol(kind, "%v") for _, kind in step.sources])
-    return spot.x
 
 
 def _as_line(ref: Access) -> Access:
@@ -214,7 +199,9 @@ class _Pass:
         cols: Val,
         width: int = 0,
     ) -> None:
-        self.x, self.steps, self.cols = strips.x, steps, cols
+        self.x = strips.x
+        self.steps = steps
+        self.cols = cols
         self.strips, self.wanted = strips, wanted
         self.folds = [(step, _folder(self.x, step)) for step in steps if step.fold is not None]
         self.alone = len(strips.steps) == 1
@@ -242,9 +229,10 @@ class _Pass:
     def _weight(self) -> tuple[int, int]:
         """The number of instructions for some lanes, and bytes of the widest elements in it."""
         refs = [ref for step in self.steps for ref in step.accesses]
-        work = _work(self.x.declare, *self.steps)
-        widest = max(1, work.widest, *(ref.dtype.itemsize for ref in refs))
-        return len(work.lines) * (2 if widest == 8 else 1), widest
+        work = [cost([step.expr], BOX) for step in self.steps if step.expr is not None]
+        used = max((each.widest for each in work), default=0)
+        widest = max(1, used, *(ref.dtype.itemsize for ref in refs))
+        return sum(each.lines for each in work) * (2 if widest == 8 else 1), widest
 
     def is_kept(self, ref: Access) -> bool:
         """True if the value is stored in memory."""
@@ -320,9 +308,11 @@ class _Row:
     """One row of a pass, strip after strip."""
 
     def __init__(self, owner: _Pass, i: Val, nontemporal: bool) -> None:
-        self.o, self.x, self._nontemporal = owner, owner.x, nontemporal
+        self.o = owner
+        self.x = owner.x
+        self._nontemporal = nontemporal
         self._starts: dict[str, str] = {}
-        self._ones: dict[tuple[str, np.dtype[Any]], lanes.Symbol] = {}
+        self._ones: dict[tuple[str, Kind], lanes.Symbol] = {}
         for step in owner.steps:
             for ref in step.accesses:
                 if ref.private and ref.pointer not in owner.strips.spilled:
@@ -343,7 +333,9 @@ class _Row:
         return x.at(ref.pointer, x.mul(i, x.mul(step, ref.dtype.itemsize)))
 
     def begin(self, j: Val, mask: str | None, scalars: dict[Val, lanes.Symbol]) -> None:
-        self.j, self.mask, self.scalars = j, mask, scalars
+        self.j = j
+        self.mask = mask
+        self.scalars = scalars
         self.values: Values = {}
         self.made: dict[str, Access] = {}
         self.folded: dict[int, Callable[[Folder], lanes.Symbol]] = {}
@@ -357,7 +349,7 @@ class _Row:
         self.made.pop(step.dst.pointer, None)
         self.made[step.dst.pointer] = step.dst
 
-    def _value(self, value: Access | ScalarValue, kind: np.dtype[Any]) -> lanes.Symbol:
+    def _value(self, value: Access | ScalarValue, kind: Kind) -> lanes.Symbol:
         if isinstance(value, ScalarValue):
             return self.scalars[value.name]
         if value.shape == "column":
@@ -374,7 +366,7 @@ class _Row:
             found = folder.taken(item)
             if self.mask is None:
                 return found
-            bits = self.o.spot.symbol(lanes.BOOL, self.mask)
+            bits = self.o.spot.symbol(kinds.BOOL, self.mask)
             return lanes.where(self.o.spot, bits, found, folder.first(self.o.spot))
 
         self.folded[id(step)] = taken

@@ -16,11 +16,14 @@ from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.tile.steps import emit_lane as emit_tile_lane
 from pto.run.jit.emit.vector.values import result, spread, symbol
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import symbol_type
+from pto.run.jit.ir.unsupported import certain
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.lanes import items_of, symbol_type
+from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.shuffles import NONE, shuffle
-from pto.run.jit.llvm.text import certain, scalar_type
+from pto.run.jit.llvm.text import scalar_type
 from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue, Vector
 from pto.run.reference.vectors import VectorOperands
 
@@ -44,7 +47,7 @@ def _on_masks(s: OpContext, body: Lane) -> Sequence[Lowered]:
     """Bit by bit, at the finest width of the operands."""
     width, bits = masks.alike(s.x, *(m for m in s.all() if isinstance(m, Mask)))
     spot = lanes.Lanes(s.x, VREG_BYTES // width)
-    found = body.function(s.case)(*(spot.symbol(lanes.BOOL, b) for b in bits))
+    found = body.function(s.case)(*(spot.symbol(kinds.BOOL, b) for b in bits))
     return [Mask((found.name,), width)]
 
 
@@ -52,7 +55,7 @@ def _source(s: OpContext, spot: lanes.Lanes, shape: VectorOperands, name: str) -
     native, kind = s.operand(name), shape.kinds.get(name)
     if isinstance(native, Mask):
         bits = masks.strided(s.x, native, shape.bits.start, shape.bits.step)
-        return spot.symbol(lanes.BOOL, bits)
+        return spot.symbol(kinds.BOOL, bits)
     if not isinstance(native, Vector):
         return spread(spot, certain(native, ScalarValue), certain(shape.kind, DType))
     found = symbol(s.x, native)

@@ -127,8 +127,12 @@ def scattered(
 def squeezed(s: OpContext, size: int, source: Val | None, bits: str) -> tuple[str, str]:
     """Lanes of `size` bytes whose bit is set, side by side, zeros behind them; without a source,
     the number of set bits before each lane. And the number of set bits."""
-    x, count, width = s.x, VREG_BYTES // size, 8 * size
-    type, flags, room = vector(count, f"i{width}"), vector(count, "i8"), f"[{count + 1} x i{width}]"
+    x = s.x
+    count = VREG_BYTES // size
+    width = 8 * size
+    type = vector(count, f"i{width}")
+    flags = vector(count, "i8")
+    room = f"[{count + 1} x i{width}]"
     active = x.new(f"zext {vector(count, 'i1')} {bits} to {flags}")
     slots = spilled(s, (room, "zeroinitializer"), (type, source), (flags, active), ("i64", None))
 
@@ -154,7 +158,9 @@ def squeezed(s: OpContext, size: int, source: Val | None, bits: str) -> tuple[st
 
 def counted(s: OpContext, values: lanes.Symbol, active: lanes.Symbol, bins: int) -> str:
     """How many active bytes have each value below `bins`, as `<bins x i16>`."""
-    count, flags, type = values.lanes.count, active.astype(np.uint8), vector(bins, "i16")
+    count = values.lanes.count
+    flags = active.astype(np.uint8)
+    type = vector(bins, "i16")
     whole = (type, "zeroinitializer"), (values.type, values.name), (flags.type, flags.name)
     slots = spilled(s, *whole)
 

@@ -16,9 +16,10 @@ from pto.run.jit.emit.handle.view import wide_number
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import store_lanes
+from pto.run.jit.ir.kinds import symbol_type
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.condition import Condition, all_of
-from pto.run.jit.llvm.lanes import items_of, symbol_type
+from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.text import Val, vector
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 

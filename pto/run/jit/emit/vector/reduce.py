@@ -15,6 +15,7 @@ from pto.isa.meaning.vector.ub import dtype_of
 from pto.run.jit.emit.operation import KINDS, OpContext, emits
 from pto.run.jit.emit.vector.values import result as vector_of
 from pto.run.jit.emit.vector.values import symbol
+from pto.run.jit.ir import kinds
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
@@ -47,7 +48,7 @@ def _active(s: OpContext, neutral: Any) -> Symbol:
 def _on(s: OpContext, a: Symbol) -> Symbol:
     """The lanes that are on."""
     bits = masks.at_width(s.x, s.need(Mask, "mask"), a.dtype.itemsize)
-    return a.lanes.symbol(lanes.BOOL, bits)
+    return a.lanes.symbol(kinds.BOOL, bits)
 
 
 def emit_neighbours(s: OpContext) -> Sequence[Lowered]:
@@ -71,8 +72,8 @@ def _extreme(s: OpContext, fn: Any, better: Any) -> Sequence[Lowered]:
     x, source = s.x, symbol(s.x, s.need(Vector, "input"))
     neutral = primitives.neutral(fn, dtype_of(s.case, "input").numpy)
     on, a = _on(s, source), _active(s, neutral)
-    if a.dtype in lanes.SMALL:
-        a = lanes.cast(a, lanes.F32)
+    if a.dtype in kinds.SMALL:
+        a = lanes.cast(a, kinds.F32)
     best = tree(a, lambda p, q: lanes.where(p.lanes, better(q, p), q, p), 1)
     everywhere = a.lanes.spread(a.dtype, best.lane(0))
     found, whole = ((a == everywhere) & on).bits, f"i{a.lanes.count}"
@@ -91,7 +92,9 @@ def _value_and_index(
 ) -> Vector | Mask:
     """`at` is an integer of as many bits as lanes; without an active lane the index is 0."""
     x, count = s.x, of.lanes.count
-    room, item, width = x.stack(of.type), scalar_type(of.dtype), 8 * of.dtype.itemsize
+    room = x.stack(of.type)
+    item = scalar_type(of.dtype)
+    width = 8 * of.dtype.itemsize
     x.store(of.type, of.name, room, 64)
     at = x.new(f"select i1 {some}, i{count} {at}, i{count} 0")
     far = at if count == 64 else x.new(f"{'trunc' if count > 64 else 'zext'} i{count} {at} to i64")

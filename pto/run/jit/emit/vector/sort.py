@@ -15,9 +15,9 @@ from pto.isa.meaning.tile.merge import RECORD
 from pto.isa.meaning.vector.sort import Merge, PointerMoves
 from pto.run.jit.emit.handle.view import Guarded, emits_in
 from pto.run.jit.emit.operation import WORDS, OpContext
-from pto.run.jit.emit.tile import strided
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover
+from pto.run.jit.emit.tile.tile_layouts import tile_layout
 from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Val, element
@@ -50,7 +50,11 @@ class Words(Guarded, Mover):
         place = TileDesc((0, rows.value, cols), TileType.of(Role.VEC, kind, _MANY, cols))
         start, valid = self.s.pointer(pointer.memory, pointer.address), (rows, self.number(cols))
         return TileRef(
-            place, start, valid, strided.tile_layout(place), (rows * cols * kind.itemsize).value
+            place,
+            start,
+            valid,
+            tile_layout(place),
+            (rows * cols * kind.itemsize).value,
         )
 
     def rows_at(
@@ -94,7 +98,9 @@ class Words(Guarded, Mover):
         self, starts: Sequence[str], lengths: Sequence[Number], total: Number, how: Merge
     ) -> list[str]:
         """Merge the lists of one repetition; returns how many records of each were taken."""
-        x, (*lists, out), item = self.x, starts, element(how.kind)
+        x = self.x
+        (*lists, out) = starts
+        item = element(how.kind)
         ends = x.compare("ne", how.stops.value, 0)
 
         def test(state: list[str]) -> Condition:
@@ -104,7 +110,9 @@ class Words(Guarded, Mover):
             """The greatest head is next, the first of equal ones. Of an exhausted list some record
             of the result is read, and not taken."""
             at, _, *heads = state
-            found, best, place = FALSE, "zeroinitializer", "null"
+            found = FALSE
+            best = "zeroinitializer"
+            place = "null"
             owners = list[Condition]()
             for head, start, length in zip(heads, lists, lengths, strict=True):
                 some = x.compare("slt", head, length.value)

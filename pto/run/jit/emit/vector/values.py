@@ -10,15 +10,17 @@ from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import wide
-from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.lanes import Lanes, Symbol, items_of, symbol_type
-from pto.run.jit.llvm.text import Text, certain, unsupported_if
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import symbol_type
+from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.llvm.lanes import Lanes, Symbol, items_of
+from pto.run.jit.llvm.text import Text
 from pto.run.jit.runtime.values import Mask, ScalarValue, Vector
 
 
 def symbol(x: Text, value: Vector) -> Symbol:
     """A vector as an operand of lane functions; types without arithmetic as bits."""
-    kind = lanes.BOOL if value.dtype is None else symbol_type(value.dtype)
+    kind = kinds.BOOL if value.dtype is None else symbol_type(value.dtype)
     return Lanes(x, value.lanes).symbol(kind, value.name)
 
 
@@ -53,5 +55,5 @@ def result(found: Symbol, type: t.Type) -> Vector | Mask:
 def known(x: Text, value: Any, type: t.LogicalVReg | t.LogicalMask) -> Vector | Mask:
     """A constant."""
     kind: DType | None = type.elem.dtype if isinstance(type, t.LogicalVReg) else None
-    item = lanes.BOOL if kind is None else symbol_type(kind)
+    item = kinds.BOOL if kind is None else symbol_type(kind)
     return result(Lanes(x, type.lanes).constant(item, np.asarray(value).view(item)), type)

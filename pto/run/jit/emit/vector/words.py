@@ -17,12 +17,15 @@ from pto.run.jit.emit.operation import WORDS
 from pto.run.jit.emit.tile.masked import copy_bytes
 from pto.run.jit.emit.vector.items import gathered, squeezed, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Val, unsupported_if, vector
+from pto.run.jit.llvm.text import Val, vector
 from pto.run.jit.runtime.values import Lowered, Mask, PointerDesc, Stream
 
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
@@ -47,7 +50,7 @@ class Words(vmi.Words):
     def field(self, value: Any) -> Number:
         return self.number(value) & 0xFFFF
 
-    def word(self, number: Number, item: np.dtype[Any]) -> Symbol:
+    def word(self, number: Number, item: Kind) -> Symbol:
         low = self.x.new(f"trunc i64 {number.value} to i{8 * item.itemsize}")
         return self._of(1).spread(item, low)
 
@@ -65,7 +68,7 @@ class Words(vmi.Words):
         return self.s.pointer(place.memory, address)
 
     def load(self, access: ItemAccess, source: PointerDesc, count: Any = 0, step: int = 1) -> Any:
-        at, item = self._at(access, source, count, step), lanes.symbol_type(access.dtype)
+        at, item = self._at(access, source, count, step), kinds.symbol_type(access.dtype)
         if access.build is None:
             spot = self._of(access.count)
             return spot.symbol(item, self.x.load(spot.type(item), at))
@@ -76,7 +79,9 @@ class Words(vmi.Words):
 
     def _picked(self, access: ItemAccess, at: str, picks: Any) -> Symbol:
         """Items of an access in another order; never a byte beyond them is log_access."""
-        x, size, read = self.x, access.dtype.itemsize, access.count
+        x = self.x
+        size = access.dtype.itemsize
+        read = access.count
         item, fill = f"i{8 * size}", VREG_BYTES // size
         spot, kind = self._of(len(picks)), np.dtype(f"u{size}")
         if read == 1:
@@ -125,7 +130,9 @@ class Words(vmi.Words):
         step: int,
     ) -> None:
         """Store items that are too far apart for one vector, one by one."""
-        x, at, size = self.x, self._at(access, target, count, step), access.dtype.itemsize
+        x = self.x
+        at = self._at(access, target, count, step)
+        size = access.dtype.itemsize
         room = x.stack(values.type)
         x.store(values.type, values.name, room, 64)
 
@@ -180,7 +187,7 @@ class Words(vmi.Words):
 
     def gates(self, mask: Mask, width: int, count: int) -> Symbol:
         spot, bits = self._of(VREG_BYTES // width), masks.at_width(self.x, mask, width)
-        return self.take([spot.symbol(lanes.BOOL, bits)], np.arange(count))
+        return self.take([spot.symbol(kinds.BOOL, bits)], np.arange(count))
 
     def first(self, gate: Gate, count: Any) -> Mask:
         least = self.greatest(self.number(count), Number(self.x, 0))
@@ -205,12 +212,10 @@ class Words(vmi.Words):
         kind = np.dtype(f"u{width}")
         return self._squeezed(kind, self.reinterpret(value, kind).name, mask)
 
-    def before(self, dtype: np.dtype[Any], mask: Mask, width: int) -> tuple[Symbol, Number]:
+    def before(self, dtype: Kind, mask: Mask, width: int) -> tuple[Symbol, Number]:
         return self._squeezed(np.dtype(f"u{width}"), None, mask)
 
-    def _squeezed(
-        self, kind: np.dtype[Any], source: Val | None, mask: Mask
-    ) -> tuple[Symbol, Number]:
+    def _squeezed(self, kind: Kind, source: Val | None, mask: Mask) -> tuple[Symbol, Number]:
         bits = masks.at_width(self.x, mask, kind.itemsize)
         found, total = squeezed(self.s, kind.itemsize, source, bits)
         spot = self._of(VREG_BYTES // kind.itemsize)
@@ -244,7 +249,9 @@ class Words(vmi.Words):
     def append(
         self, state: Stream, to: PointerDesc, data: Symbol, nbytes: Any, stays: bool
     ) -> Stream:
-        x, s, (memory, start) = self.x, self.s, (to.memory, to.address)
+        x = self.x
+        s = self.s
+        (memory, start) = (to.memory, to.address)
         owner, address, count, _, held = state.names
         empty = x.compare("eq", count, 0)
         behind = x.compare("eq", x.add(address, count), start)

@@ -18,6 +18,8 @@ from pto.run.jit.emit.operation import KINDS
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import counted, gathered, scattered, store_lanes
 from pto.run.jit.emit.vector.values import result, spread, symbol
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.condition import TRUE, Condition
@@ -46,14 +48,16 @@ class Words(Guarded):
         self, place: PointerDesc, runs: Sequence[Run], size: int
     ) -> tuple[list[Val], Condition]:
         """Byte addresses of runs, and whether all of them lie inside."""
-        x, found, guard = self.x, list[Val](), TRUE
+        x = self.x
+        found = list[Val]()
+        guard = TRUE
         for start, count in runs:
             address = x.add(place.address, x.mul(self.number(start).value, size))
             guard = guard & self.s.e.inside(place.memory, address, count * size)
             found.append(address)
         return found, guard
 
-    def runs(self, source: PointerDesc, item: np.dtype[Any], runs: Sequence[Run]) -> Symbol:
+    def runs(self, source: PointerDesc, item: Kind, runs: Sequence[Run]) -> Symbol:
         addresses, guard = self._reach(source, runs, item.itemsize)
         self.s.fault_unless(guard)
         parts: list[Symbol] = []
@@ -95,7 +99,7 @@ class Words(Guarded):
         self.s.fault_unless(self.all(guard))
         return lanes.where(spot, mask, address, address.like(0))
 
-    def gather(self, source: PointerDesc, item: np.dtype[Any], places: Any, mask: Symbol) -> Symbol:
+    def gather(self, source: PointerDesc, item: Kind, places: Any, mask: Symbol) -> Symbol:
         at, spot = self._places(source, item.itemsize, places, mask), mask.lanes
         base, width = self.s.pointer(source.memory, 0), 8 * item.itemsize
         found = spot.symbol(item, gathered(self.s, width, base, at))
@@ -167,8 +171,8 @@ class Words(Guarded):
     def spread(self, value: ScalarValue, kind: DType, count: int) -> Symbol:
         return spread(self._of(count), value, kind)
 
-    def reinterpret(self, value: Symbol, item: np.dtype[Any]) -> Symbol:
-        return value.reinterpret(lanes.symbol_type(item))
+    def reinterpret(self, value: Symbol, item: Kind) -> Symbol:
+        return value.reinterpret(kinds.symbol_type(item))
 
     # ---- numbers
 
@@ -200,11 +204,11 @@ class Words(Guarded):
 
     def _lanes_on(self, mask: Mask, of: t.Type | None) -> Symbol:
         """A bool for each of its lanes."""
-        kinds = (n.dtype for n in self.s.all() if isinstance(n, Vector))
-        lanes_of = next(kind.itemsize for kind in kinds if kind is not None)
+        dtypes = (n.dtype for n in self.s.all() if isinstance(n, Vector))
+        lanes_of = next(dtype.itemsize for dtype in dtypes if dtype is not None)
         width = mask_width(of, lanes_of) if of is not None else lanes_of
         bits = masks.at_width(self.x, mask, width)
-        return self._of(VREG_BYTES // width).symbol(lanes.BOOL, bits)
+        return self._of(VREG_BYTES // width).symbol(kinds.BOOL, bits)
 
     def lowered(self, found: Any, type: t.Type) -> Lowered:
         return found if isinstance(found, Lowered) else result(found, type)

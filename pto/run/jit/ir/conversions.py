@@ -1,4 +1,5 @@
-"""Items of one element type as another in compiled code: the bits that `core.convert` gives.
+"""Items of one element type as another in compiled code: the bits that `core.convert` gives. A
+definition in primitives, as those of lane functions are.
 
 A value is widened to f32 or f64, which hold it exactly, limited where the pair saturates, rounded
 once to the grid of the destination and packed. Bytes that are floats go by the tables of
@@ -7,31 +8,40 @@ once to the grid of the destination and packed. Bytes that are floats go by the 
 
 from __future__ import annotations
 
-from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from pto.core.convert import byte_table, clamps_specials
 from pto.core.dtypes import BF16, E8M0, F16, F32, F64, HIFLOAT8, I1, DType, pair_rounding
 from pto.core.floats import FloatFormat, Round, round_integral, values_of
-from pto.core.primitives import absolute, copysign, greater_of, isinf, less_of, rint, select
-from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import scalar_type, unsupported_if, vector
+from pto.core.primitives import (
+    absolute,
+    const,
+    copysign,
+    greater_of,
+    isinf,
+    less_of,
+    rint,
+    select,
+)
+from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.unsupported import unsupported_if
 
+Lane = Any  # lanes: the symbols of an engine
 _SMALL: Final = (F16, BF16, F32)
 integral: Any = round_integral
 
 
 def convert(
-    a: Symbol,
+    a: Lane,
     src: DType,
     dst: DType,
     rounding: Round = Round.RINT,
     saturate: bool = True,
     keep_nan: bool = False,
-) -> Symbol:
+) -> Lane:
     """As `core.convert.convert`. A type that NumPy does not compute with is held as its bits."""
     unsupported_if(src.is_packed or dst.is_packed or I1 in (src, dst), "packed elements")
     if src is dst:
@@ -48,119 +58,105 @@ def convert(
     return _float_of_integer(a, src, dst, mode, saturate)
 
 
-def as_kind(a: Symbol, dst: DType) -> Symbol:
+def as_kind(a: Lane, dst: DType) -> Lane:
     """Bits under the type that arithmetic sees, where there is one."""
-    return a.view(dst.numpy if lanes.computes(dst.numpy) else dst.storage)
+    return a.view(dst.numpy if kinds.computes(dst.numpy) else dst.storage)
 
 
 # ---- tables
 
 
-def lookup(index: Symbol, table: np.ndarray[Any, Any]) -> Symbol:
-    """table[index] for a table known when the code is made; the index lies inside.
+class Table(NamedTuple):
+    """The entries of a table, as a part of an expression."""
 
-    Entries are words at least: no machine gathers less.
-    """
-    size = max(4, table.dtype.itemsize)
-    entries = table.view(f"u{table.dtype.itemsize}").astype(f"u{size}")
-    spot, item = index.lanes, f"i{8 * size}"
-    x, count = spot.x, spot.count
-    name = f"@table.{item}.{sha256(entries.tobytes()).hexdigest()[:16]}"
-    values = ", ".join(f"{item} {int(v)}" for v in entries.view(f"i{size}"))
-    spot.declare(f"{name} = private unnamed_addr constant [{table.size} x {item}] [{values}]")
-    wide = lanes.cast(index, np.dtype(np.int64))
-    at = x.new(f"getelementptr {item}, ptr {name}, {wide.type} {wide.name}")
-    type, pointers, bits = vector(count, item), vector(count, "ptr"), vector(count, "i1")
-    gather = f"@llvm.masked.gather.v{count}{item}.v{count}p0"
-    spot.declare(f"declare {type} {gather}({pointers}, i32, {bits}, {type})")
-    found = x.new_slow(
-        f"call {type} {gather}({pointers} {at}, i32 1, {bits} splat (i1 true), {type} poison)"
-    )
-    return lanes.cast(spot.symbol(entries.dtype, found), np.dtype(f"u{table.dtype.itemsize}"))
+    data: bytes
+    dtype: Kind
+
+
+def lookup(index: Lane, table: np.ndarray[Any, Any]) -> Lane:
+    """table[index] for a table known when the code is made; the index lies inside."""
+    return index.primitive("lookup", (index, Table(table.tobytes(), table.dtype)))
 
 
 # ---- to integers
 
 
-def _of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
+def _of_integer(a: Lane, src: DType, dst: DType, mode: Round, saturate: bool) -> Lane:
     if saturate and dst.min > src.min:
-        a = greater_of(a, a.lanes.constant(a.dtype, dst.min))
+        a = greater_of(a, const(a, dst.min))
     if saturate and dst.max < src.max:
-        a = less_of(a, a.lanes.constant(a.dtype, dst.max))
-    return lanes.cast(a, dst.numpy)
+        a = less_of(a, const(a, dst.max))
+    return a.astype(dst.numpy)
 
 
-def _of_float(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
+def _of_float(a: Lane, src: DType, dst: DType, mode: Round, saturate: bool) -> Lane:
     whole: Any = integral(_exact(a, src), mode)
     if saturate:
         return _limited(whole, dst.numpy)
     # the 64-bit pattern wraps; beyond it all ones, or the lowest
-    if whole.dtype == lanes.F32 and dst.bits <= 32:
-        return lanes.cast(_low_word(whole, src), dst.numpy)
+    if whole.dtype == kinds.F32 and dst.bits <= 32:
+        return _low_word(whole, src).astype(dst.numpy)
     signed, unsigned = (_limited(whole, np.dtype(k)) for k in (np.int64, np.uint64))
-    low = whole < whole.lanes.constant(whole.dtype, 2.0**63)
-    return lanes.cast(select(low, signed.view(np.uint64), unsigned), dst.numpy)
+    low = whole < const(whole, 2.0**63)
+    return select(low, signed.view(np.uint64), unsigned).astype(dst.numpy)
 
 
-def _low_word(whole: Symbol, src: DType) -> Symbol:
+def _low_word(whole: Lane, src: DType) -> Lane:
     """The low 32 bits of an integral f32 as a 64-bit integer has them. The remainder by 2^32 is
     exact, and half of 2^32 has two representations in 32 bits; f16 does not reach that far."""
-    half, full, word = 2.0**31, 2.0**32, np.dtype(np.int32)
+    half = 2.0**31
+    full = 2.0**32
+    word = np.dtype(np.int32)
     rest, beyond = whole, _like(whole, np.inf if src is F16 else full * full)
     if src is not F16:
         rest = whole - rint(whole * (1 / full)) * full
         rest = select(rest < half, rest, _like(whole, -half))
     rest = select(absolute(whole) < beyond, rest, _like(whole, 0.0))
-    found = rest.new(f"fptosi {rest.type} {rest.name} to {rest.lanes.type(word)}", word)
+    found = rest.primitive("to_integer", (rest, word))
     return select(whole >= beyond, _like(found, -1), found)
 
 
-def _limited(a: Symbol, kind: np.dtype[Any]) -> Symbol:
+def one_nan(a: Lane) -> Lane:
+    """A NaN is the positive quiet one without payload."""
+    return select(a != a, const(a, np.nan), a)
+
+
+def _limited(a: Lane, kind: Kind) -> Lane:
     """An integral float as an integer, limited to its range; NaN is 0."""
     if kind.itemsize == 8 or (kind.itemsize == 4 and kind.kind == "u"):
-        return _by_llvm(a, kind)
+        return a.primitive("saturated", (a, kind))
     info, word = np.iinfo(kind), np.dtype(np.int32)
     # 2^31 - 1 is no f32: what is limited to the one below becomes it afterwards
-    beyond = kind.itemsize == 4 and a.dtype == lanes.F32
+    beyond = kind.itemsize == 4 and a.dtype == kinds.F32
     low, high = _like(a, info.min), _like(a, 2.0**31 - 128 if beyond else info.max)
     inside = select(a > low, a, low)
     inside = select(inside < high, inside, high)
-    found: Any = inside.new(f"fptosi {a.type} {inside.name} to {a.lanes.type(word)}", word)
+    found: Any = inside.primitive("to_integer", (inside, word))
     if beyond:
         found = select(a > high, _like(found, info.max), found)
-    return lanes.cast(select(a != a, _like(found, 0), found), kind)
-
-
-def _by_llvm(a: Symbol, kind: np.dtype[Any]) -> Symbol:
-    word = "fptosi" if kind.kind == "i" else "fptoui"
-    have, want = scalar_type(a.dtype), scalar_type(kind)
-    count = a.lanes.count
-    short = {"float": "f32", "double": "f64"}[have]
-    name = f"@llvm.{word}.sat.v{count}{want}.v{count}{short}"
-    a.lanes.declare(f"declare {vector(count, want)} {name}({a.type})")
-    return a.new_slow(f"call {vector(count, want)} {name}({a.type} {a.name})", kind)
+    return select(a != a, _like(found, 0), found).astype(kind)
 
 
 # ---- to floats
 
 
-def _exact(a: Symbol, src: DType) -> Symbol:
+def _exact(a: Lane, src: DType) -> Lane:
     """In f32 or f64."""
-    return lanes.cast(a, lanes.F32) if src in _SMALL else a
+    return a.astype(kinds.F32) if src in _SMALL else a
 
 
-def _float_of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool) -> Symbol:
+def _float_of_integer(a: Lane, src: DType, dst: DType, mode: Round, saturate: bool) -> Lane:
     if src.bits == 64:
         if mode is Round.RINT and dst in (F32, F64):
-            return lanes.cast(a, dst.numpy)
+            return a.astype(dst.numpy)
         unsupported_if(dst is F64, f"{mode.name} from {src} to {dst}")
         wide = _for_rounding(a)
         return _rounded(_clip(wide, _form(dst)) if saturate and dst.bits < 32 else wide, dst, mode)
     if src.bits == 32 and dst is F32 and mode is Round.RINT:
-        return lanes.cast(a, lanes.F32)
-    wide = lanes.cast(a, lanes.F64 if src.bits == 32 else lanes.F32)
+        return a.astype(kinds.F32)
+    wide = a.astype(kinds.F64 if src.bits == 32 else kinds.F32)
     if dst is F64:
-        return lanes.cast(wide, lanes.F64)
+        return wide.astype(kinds.F64)
     if dst is F32 and src.bits < 32:
         return wide
     form = _form(dst)
@@ -169,25 +165,25 @@ def _float_of_integer(a: Symbol, src: DType, dst: DType, mode: Round, saturate: 
     return _rounded(wide, dst, mode)
 
 
-def _for_rounding(a: Symbol) -> Symbol:
+def _for_rounding(a: Lane) -> Lane:
     """64-bit integers as f64 with what does not fit folded into the last bit (round to odd), as
     `rounding.floats_for_rounding` does."""
-    below = a < 0 if a.dtype.kind == "i" else a.lanes.constant(lanes.BOOL, False)
+    below = a < 0 if a.dtype.kind == "i" else np.False_
     bits = a.view(np.uint64)
     size: Any = select(below, 0 - bits, bits)
-    lost = lanes.cast((size & 0x7FF) != 0, np.dtype(np.uint64)) << 11
+    lost = ((size & 0x7FF) != 0).astype(np.dtype(np.uint64)) << 11
     folded = (size | lost) & ~np.uint64(0x7FF)
-    kept = lanes.cast(select(size < (1 << 53), size, folded), lanes.F64)
+    kept = select(size < (1 << 53), size, folded).astype(kinds.F64)
     return select(below, -kept, kept)
 
 
 def _float_of_float(
-    a: Symbol, src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
-) -> Symbol:
+    a: Lane, src: DType, dst: DType, mode: Round, saturate: bool, keep_nan: bool
+) -> Lane:
     wide, form = _exact(a, src), _form(dst)
-    nearest = dst is F16 and wide.dtype == lanes.F32 and mode is Round.RINT
+    nearest = dst is F16 and wide.dtype == kinds.F32 and mode is Round.RINT
     if nearest and saturate and clamps_specials(src, dst):
-        return _limited_half(lanes.cast(wide, lanes.F16), form, keep_nan)
+        return _limited_half(wide.astype(kinds.F16), form, keep_nan)
     if saturate and form.saturates:
         limited = _clip(wide, form)
         if clamps_specials(src, dst):
@@ -197,7 +193,7 @@ def _float_of_float(
     return _rounded(wide, dst, mode)
 
 
-def _limited_half(a: Symbol, form: FloatFormat, keep_nan: bool) -> Symbol:
+def _limited_half(a: Lane, form: FloatFormat, keep_nan: bool) -> Lane:
     """Clamp f16 results by their bits: infinity from rounding becomes the greatest number, and NaN
     becomes 0 or the positive quiet one."""
     bits = a.view(np.uint16)
@@ -214,40 +210,40 @@ def _form(dst: DType) -> FloatFormat:
     return dst.form
 
 
-def _clip(a: Symbol, form: FloatFormat) -> Symbol:
+def _clip(a: Lane, form: FloatFormat) -> Lane:
     """Into the finite range; NaN stays."""
-    low, high = (a.lanes.constant(a.dtype, v) for v in (form.min, form.max))
+    low, high = (const(a, v) for v in (form.min, form.max))
     above = select(a < low, low, a)
     return select(above > high, high, above)
 
 
-def _without_nan(a: Symbol, by: float) -> Symbol:
-    return select(a != a, a.lanes.constant(a.dtype, by), a)
+def _without_nan(a: Lane, by: float) -> Lane:
+    return select(a != a, const(a, by), a)
 
 
-def _rounded(a: Symbol, dst: DType, mode: Round) -> Symbol:
+def _rounded(a: Lane, dst: DType, mode: Round) -> Lane:
     """f32 or f64 as `dst`, rounded once; a NaN is the positive quiet one."""
     form = _form(dst)
     if dst in (F16, BF16, F32, F64):
         if mode is Round.RINT or (dst.bits >= 32 and a.dtype == dst.numpy) or dst is F64:
-            return lanes.cast(lanes.one_nan(a), dst.numpy)
-        return lanes.cast(_on_grid(_roomy(lanes.one_nan(a), dst), form, mode), dst.numpy)
+            return one_nan(a).astype(dst.numpy)
+        return _on_grid(_roomy(one_nan(a), dst), form, mode).astype(dst.numpy)
     return _byte(_on_grid(_roomy(a, dst), form, mode), dst)
 
 
-def _roomy(a: Symbol, dst: DType) -> Symbol:
+def _roomy(a: Lane, dst: DType) -> Lane:
     """bf16 and e8m0 reach as far as f32: their smallest steps need f64."""
-    return lanes.cast(a, lanes.F64) if dst in (BF16, E8M0) else a
+    return a.astype(kinds.F64) if dst in (BF16, E8M0) else a
 
 
 _SPARE: Final = 27
 _FIELDS: Final = {  # of a float: the integer that holds it, mantissa bits, bias
-    lanes.F32: (np.dtype(np.int32), 23, 127),
-    lanes.F64: (np.dtype(np.int64), 52, 1023),
+    kinds.F32: (np.dtype(np.int32), 23, 127),
+    kinds.F64: (np.dtype(np.int64), 52, 1023),
 }
 
 
-def _on_grid(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
+def _on_grid(a: Lane, form: FloatFormat, mode: Round) -> Lane:
     """Rounded to a value of the format, with IEEE overflow: `floats.round_into`."""
     kind, bits, bias = _FIELDS[a.dtype]
     field = (a.view(kind) >> bits) & (2 * bias + 1)
@@ -264,20 +260,20 @@ def _on_grid(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
     return _overflowed(found, form, mode)
 
 
-def _like(a: Symbol, value: float) -> Symbol:
-    return a.lanes.constant(a.dtype, value)
+def _like(a: Lane, value: float) -> Lane:
+    return const(a, value)
 
 
-def _mantissa(exponent: Symbol, form: FloatFormat) -> Any:
+def _mantissa(exponent: Lane, form: FloatFormat) -> Any:
     if not form.tapers:
         return form.mantissa
-    size, found = absolute(exponent), exponent.lanes.constant(exponent.dtype, 0)
+    size, found = absolute(exponent), const(exponent, 0)
     for limit, bits in reversed(form.tapers):
         found = select(size <= limit, _like(exponent, bits), found)
     return found
 
 
-def _overflowed(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
+def _overflowed(a: Lane, form: FloatFormat, mode: Round) -> Lane:
     over = absolute(a) > _like(a, form.max)
     outside = copysign(_like(a, np.inf), a) if form.inf else _like(a, np.nan)
     most = copysign(_like(a, form.max), a)
@@ -291,11 +287,11 @@ def _overflowed(a: Symbol, form: FloatFormat, mode: Round) -> Symbol:
     return select(over, outside, a)
 
 
-def _byte(a: Symbol, dst: DType) -> Symbol:
+def _byte(a: Lane, dst: DType) -> Lane:
     """The code of a value that a format of 8 bits holds."""
     form = _form(dst)
-    if a.dtype == lanes.F64:
-        a = lanes.cast(a, lanes.F32)  # exact
+    if a.dtype == kinds.F64:
+        a = a.astype(kinds.F32)  # exact
     bits = a.view(np.uint32)
     size = bits & 0x7FFFFFFF
     codes = {HIFLOAT8: _tapered_code, E8M0: _scale_code}.get(dst, _plain_code)
@@ -308,14 +304,14 @@ def _byte(a: Symbol, dst: DType) -> Symbol:
             code = select(size == 0x7F800000, _like(code, _infinity(form)), code)
         code = code | sign
     code = select(a != a, _like(code, form.nan or 0), code)
-    return as_kind(lanes.cast(code, np.dtype(np.uint8)), dst)
+    return as_kind(code.astype(np.dtype(np.uint8)), dst)
 
 
 def _infinity(form: FloatFormat) -> int:
     return int(np.flatnonzero(values_of(form) == np.inf)[0])
 
 
-def _plain_code(size: Symbol, form: FloatFormat) -> Symbol:
+def _plain_code(size: Lane, form: FloatFormat) -> Lane:
     """Of |value|, by its f32 bits."""
     normal = (size >> (23 - form.mantissa)) - ((127 + form.emin - 1) << form.mantissa)
     steps = size.view(np.float32) * _like(size.view(np.float32), 2.0 ** (form.mantissa - form.emin))
@@ -324,12 +320,12 @@ def _plain_code(size: Symbol, form: FloatFormat) -> Symbol:
     return select(size < limit, small, normal)
 
 
-def _scale_code(size: Symbol, form: FloatFormat) -> Symbol:
+def _scale_code(size: Lane, form: FloatFormat) -> Lane:
     """2^-127 is subnormal in f32: its exponent field is 0 as its code is."""
     return size >> 23
 
 
-def _tapered_code(size: Symbol, form: FloatFormat) -> Symbol:
+def _tapered_code(size: Lane, form: FloatFormat) -> Lane:
     """The code of the power of two, and the fraction behind it."""
     field = size >> 23
     place = less_of(greater_of(field, 127 + form.emin), 127 + 15) - (127 + form.emin)
@@ -338,6 +334,6 @@ def _tapered_code(size: Symbol, form: FloatFormat) -> Symbol:
     first = np.array([codes[2.0**e] for e in powers], np.uint8)
     shifts = np.array([23 - form.mantissa_at(e) for e in powers], np.uint8)
     wide = np.dtype(np.uint32)
-    base, shift = (lanes.cast(lookup(place, t), wide) for t in (first, shifts))
+    base, shift = (lookup(place, t).astype(wide) for t in (first, shifts))
     found = base + ((size & 0x7FFFFF) >> shift)
     return select(size == 0, _like(size, 0), found)

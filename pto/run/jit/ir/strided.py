@@ -1,26 +1,20 @@
-"""Strided layouts of tiles and views, walks in runs of one stride, and accesses to operands.
+"""Strided layouts of tiles and views, and accesses to operands.
 
 In every layout the offset of an element is the offset of its row plus that of its column. Each is
 a sum over modes (extent, stride): NZ counts columns in a mode of a box's width and a mode of boxes.
-A run is the part of an axis that one mode counts: its elements have one stride.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from math import gcd
 from typing import Literal, NamedTuple
 
-from pto.core.compact import Compact
 from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Mode
 from pto.core.layout import position as offset
-from pto.core.tile import TileType
-from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
-from pto.run.jit.llvm.text import Text, Val, unsupported_if
-from pto.run.jit.runtime.values import TileDesc
+from pto.run.jit.llvm.text import Text, Val
 
 
 class Strided(NamedTuple):
@@ -108,66 +102,15 @@ def coalesced(modes: Sequence[Mode], limit: int | None = None) -> Axis:
     return tuple(found)
 
 
-def require_all_boxes(type: TileType, valid: Sequence[Val]) -> None:
-    """Refuse a compact tile whose valid region, which decides, may leave boxes out."""
-    for given, extent, side in zip(valid, type.shape, type.box, strict=True):
-        unsupported_if(
-            extent > side and (not isinstance(given, int) or -(-given // side) * side < extent),
-            "a compact tile without some of its boxes",
-        )
-
-
-def stored_shape(tile: TileDesc) -> tuple[int, int]:
-    """The shape in the address formula: `Tile._stored`."""
-    type, (rows, cols) = tile.type, tile.type.shape
-    if tile.pitch is not None:
-        return (rows, tile.pitch) if type.layout.pitch_axis else (tile.pitch, cols)
-    if type.compact is Compact.NORMAL and type.layout.is_boxed:
-        require_all_boxes(type, tile.valid)
-    return type.storage_shape(type.shape)
-
-
-def tile_layout(tile: TileDesc) -> Strided:
-    """A tile of any layout."""
-    type, layout = tile.type, tile.type.layout
-    if layout.is_boxed or layout.named:
-        return _boxed(type, stored_shape(tile))
-    if layout.pitch_axis:
-        return row_major(type.dtype, tile.pitch or type.cols)
-    return row_major(type.dtype, tile.pitch or type.rows).swapped
-
-
-@lru_cache(maxsize=1024)
-def _boxed(type: TileType, stored: tuple[int, int]) -> Strided:
-    found = _frame(type, stored)
-    down, across = (coalesced(each, n) for each, n in zip(found[1:], type.shape, strict=True))
-    return Strided(type.dtype, down, across)
-
-
-def boxed_layout(tile: TileDesc) -> Strided:
-    """A tile of any layout, with the size of its boxes even if there is only one."""
-    return _frame(tile.type, stored_shape(tile))
-
-
-def _frame(type: TileType, stored: tuple[int, int]) -> Strided:
-    frame = type.layout.frame(*stored, type.itemsize)
-    found = Strided(type.dtype, *frame.axes)
-    return found.swapped if frame.mirrored else found
-
-
-def unboxed_layout(tile: TileDesc) -> Strided:
-    """A tile with one step along each axis."""
-    require_unboxed(tile.type)
-    return tile_layout(tile)
-
-
-def require_unboxed(type: TileType) -> None:
-    unsupported_if(type.layout.is_boxed or type.dtype.is_packed, "a boxed or packed tile")
-
-
-def extent(tile: TileDesc) -> int:
-    """Bytes from the first element to the end of the last."""
-    return tile_layout(tile).extent(*tile.type.shape)
+def position(x: Text, along: Axis, number: Val) -> Val:
+    """How many elements from the first the one of this number lies."""
+    found, rest = 0, number
+    for mode in along:
+        if mode.extent == REST:
+            return x.add(found, x.mul(rest, mode.stride))
+        found = x.add(found, x.mul(x.rest(rest, mode.extent), mode.stride))
+        rest = x.over(rest, mode.extent)
+    return found
 
 
 # ---- nested repetitions, the innermost first
@@ -190,59 +133,6 @@ def distinct(x: Text, width: Val, counts: Sequence[Val], steps: Sequence[Val]) -
             guard = guard & (x.compare("sle", count, 1) | over)
             extent = x.add(extent, x.mul(x.sub(count, 1), step))
     return guard
-
-
-# ---- walks
-
-
-def position(x: Text, along: Axis, number: Val) -> Val:
-    """How many elements from the first the one of this number lies."""
-    found, rest = 0, number
-    for mode in along:
-        if mode.extent == REST:
-            return x.add(found, x.mul(rest, mode.stride))
-        found = x.add(found, x.mul(x.rest(rest, mode.extent), mode.stride))
-        rest = x.over(rest, mode.extent)
-    return found
-
-
-# body(offsets of the first element in each layout, how many elements, at most how many or None)
-Run = Callable[[list[Val], Val, int | None], None]
-
-
-def strided_runs(x: Text, along: Sequence[Axis], start: Val, end: Val, body: Run) -> None:
-    """The numbers from `start` to `end` in runs along which all layouts have one stride."""
-    sizes = [each[0].extent for each in along if each[0].extent != REST]
-    if not sizes:
-        body([position(x, each, start) for each in along], x.sub(end, start), None)
-    elif start == 0 and all(isinstance(size, int) for size in sizes):
-        most = gcd(*map(int, sizes))
-        whole = isinstance(end, int) and int(end) % most == 0
-
-        def part(i: Val) -> None:
-            count = most if whole else x.smaller(x.sub(end, i), most)
-            body([position(x, each, i) for each in along], count, most)
-
-        if end == most:
-            part(0)
-        else:
-            x.loop(end, most, part)
-    else:
-        _uneven(x, along, sizes, start, end, body)
-
-
-def _uneven(
-    x: Text, along: Sequence[Axis], sizes: Sequence[Val], start: Val, end: Val, body: Run
-) -> None:
-    def turn(state: list[str]) -> list[Val]:
-        (i,) = state
-        count = x.sub(end, i)
-        for size in sizes:
-            count = x.smaller(count, x.sub(size, x.rest(i, size)))
-        body([position(x, each, i) for each in along], count, None)
-        return [x.add(i, count)]
-
-    x.while_loop(["i64"], [start], lambda state: x.compare("slt", state[0], end), turn)
 
 
 # ---- accesses: the elements of an operand, as a layout at an address
@@ -309,11 +199,3 @@ class Access(NamedTuple):
         if self.memory < 0 or self.private or other.private or self.identity == other.identity:
             return False
         return other.overlaps(self.memory, int(self.address), int(self.address) + self.nbytes)
-
-
-def tile_access(s: OpContext, tile: TileDesc) -> Access:
-    """All elements of a tile."""
-    pointer, owner = s.pointer(tile.memory, tile.address), s.e.privates.get(id(tile), 0)
-    layout, memory, address = tile_layout(tile), tile.memory, tile.address
-    nbytes = layout.extent(*tile.type.shape)
-    return Access(layout, pointer, memory, address, nbytes, owner)

@@ -9,16 +9,15 @@ takes longer. Only for tiles that no other instruction reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from pto.run.jit.emit.tile.group import Step
-from pto.run.jit.emit.tile.strided import Access
-from pto.run.jit.llvm.text import Text
+from pto.run.jit.ir.nest import Step
+from pto.run.jit.ir.strided import Access
+from pto.run.jit.llvm.lowering import Cost, cost
 
-_CHEAP = 3  # instructions that compute a value
-
-Weigh = Callable[[Step], Text]  # the instructions of a step
+_CHEAP = 3  # lines of LLVM that compute a value
+_LANES = 16  # at a time, for the cost
 
 
 def spilled_values(
@@ -86,11 +85,14 @@ class _Made(NamedTuple):
     stores: int
 
 
+def _cost(step: Step) -> Cost:
+    return Cost() if step.expr is None else cost([step.expr], _LANES)
+
+
 class Rematerialiser:
     """Processes passes in order; `of` returns a pass with its rematerialised steps."""
 
-    def __init__(self, weigh: Weigh) -> None:
-        self._weigh = weigh
+    def __init__(self) -> None:
         self._now: dict[str, int] = {}  # how often each ref was written: its version
         self._made: dict[tuple[str, int], _Made] = {}
         self._stores = 0
@@ -122,7 +124,7 @@ class Rematerialiser:
         """Steps that compute a version again without changing other refs; None if that is not
         cheap."""
         found = self._steps(name, version)
-        if found is None or sum(len(self._weigh(step).lines) for step in found) > _CHEAP:
+        if found is None or sum(_cost(step).lines for step in found) > _CHEAP:
             return None
         last = {step.dst.pointer: step for step in found}
         current = (self._made.get((n, self._version(n))) for n in last)
@@ -135,7 +137,7 @@ class Rematerialiser:
         made = self._made.get((name, version))
         if made is None or made.step.fold is not None or made.stores != self._stores:
             return None
-        if self._weigh(made.step).slow:
+        if _cost(made.step).is_slow:
             return None
         found: list[Step] = []
         for ref in made.step.reads:
