@@ -120,7 +120,7 @@ def _base(profile: str, compiler: CxxCompiler) -> Path:
     """The header tree of a profile with its runtime, compiled once."""
     texts = [p.read_text(encoding="utf-8") for p in sorted(header.INCLUDE.rglob("*.h*"))]
     texts += [header.RUNTIME.read_text(encoding="utf-8"), header.kinds(), header.instructions()]
-    texts += [provided.macros_text(), provided.names_text()]
+    texts += [provided.macros_text(), provided.names_text(), *header.register_headers().values()]
     flags = compiler.flags(profile)
     digest = _digest(texts, compiler, flags, _COUNTED)
     folder = kept.folder() / f"{profile}-{digest}"

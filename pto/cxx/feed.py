@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from pto.cxx import binding as b
 from pto.cxx import native as n
 from pto.cxx import operands as o
 from pto.cxx import records as r
+from pto.cxx import vector_calls as v
 from pto.cxx.counted import code
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.program_calls import called
@@ -50,19 +50,8 @@ _ASSERTED = ("PTO-L022", "PTO-S040")
 _KEPT = 1 << 15  # cached records of an agent
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How the records of one call site become operands; computed once per site."""
-
-    site: s.Site | s.ProgramSite
-    makers: Sequence[o.Maker]  # one an operand
-    binds: int | None = None  # index of the value that names a tile to bind
-    makes: int | None = None  # index of the value that names a new queue
-    moves: bool = False  # some operands differ between executions of one record
-
-
 # Of a call site: indices of the values that its plans depend on, and what makes a plan.
-_Decoded = tuple[tuple[int, ...], Callable[[Sequence[int], "AgentState"], Plan]]
+_Decoded = tuple[tuple[int, ...], Callable[[Sequence[int], "AgentState"], o.Plan]]
 
 
 class BuildSide:
@@ -81,7 +70,7 @@ class BuildSide:
         tolerated = _SIMULATED if self.profile.name == "cpu" else _ASSERTED
         self.sites = s.CallSites(self.profile, self.name, tap, tolerated)
         self._calls: dict[tuple[int, ...], _Decoded] = {}
-        self._plans: dict[tuple[int, ...], Plan] = {}
+        self._plans: dict[tuple[int, ...], o.Plan] = {}
         self._elements: dict[tuple[TileBuf, int], s.Site] = {}
 
     def begin(self, device: Device, observed: bool = True) -> None:
@@ -145,7 +134,7 @@ class BuildSide:
             self._elements[tile, path] = found
         return found
 
-    def plan(self, key: tuple[int, ...], values: Sequence[int], state: AgentState) -> Plan:
+    def plan(self, key: tuple[int, ...], values: Sequence[int], state: AgentState) -> o.Plan:
         """The plan of a record's call site, created on first use."""
         try:
             found = self._calls.get(key)
@@ -165,19 +154,21 @@ class BuildSide:
         call = r.read(key, self.build)
         if call.name == r.PROGRAM:
             return (0,), lambda values, _: self._program(call, values)
+        if v.is_vector(call.name):
+            return (), v.decoded(self.sites, self.build.where(call.path), call)
         if call.name == "TPIPE":
             return (0,), lambda values, _: _queue(self, call, values)
         bound = b.bind(call, self.profile.name)
         return bound.late, partial(self._instruction, bound, call.path)
 
-    def _program(self, call: r.RecordedCall, values: Sequence[int]) -> Plan:
+    def _program(self, call: r.RecordedCall, values: Sequence[int]) -> o.Plan:
         site = called(self.sites, self.build, call, values)
         given = zip(site.parameters, call.operands[3:], strict=True)
-        return Plan(site, [o.argument(site, *each) for each in given])
+        return o.Plan(site, [o.argument(site, *each) for each in given])
 
     def _instruction(
         self, bound: b.BoundCall, path: int, values: Sequence[int], state: AgentState
-    ) -> Plan:
+    ) -> o.Plan:
         attrs = b.settled(bound.attrs, values)
         operands: dict[str, s.Given | list[s.Given]] = {}
         makers: list[o.Maker] = []
@@ -192,10 +183,10 @@ class BuildSide:
         popped = bound.passed(body.defines if isinstance(body, Do) else "")
         binds = None if popped is None else popped.at
         moves = any(each.tag in o.MOVING for given in bound.operands.values() for each in given)
-        return Plan(site, makers, binds, moves=moves)
+        return o.Plan(site, makers, binds, moves=moves)
 
 
-def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int]) -> Plan:
+def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int]) -> o.Plan:
     """A TPipe: one end of a queue, its slots in global memory where the target keeps them there."""
     pipe, gm, to_vector, to_cube = call.operands
     facts = pipe.facts
@@ -224,7 +215,7 @@ def _queue(side: BuildSide, call: r.RecordedCall, values: Sequence[int]) -> Plan
     row = GLOBAL_QUEUE if "gm_addr" in operands else LOCAL_QUEUE
     where = side.build.where(call.path)
     site = side.sites.make(row, operands, attrs, where, [PipeHandle()])
-    return Plan(site, makers, makes=pipe.at)
+    return o.Plan(site, makers, makes=pipe.at)
 
 
 class AgentState:
@@ -237,7 +228,9 @@ class AgentState:
         self.places = s.TileSlots(core)
         self.queues: dict[int, tuple[Any, Any]] = {}
         self.made: dict[Any, Any] = {}  # tiles and tensors
-        self._ready: dict[tuple[int, ...], s.Fed] = {}  # cached records
+        self.registers = v.RegisterFile(side.sites.tap is not None)
+        self._scopes = v.VectorScopes(side.sites)
+        self._ready: dict[tuple[int, ...], Any] = {}  # cached records
 
     def records(
         self, words: list[int], pauses: bool, amounts: Sequence[int] = ()
@@ -247,7 +240,7 @@ class AgentState:
         `pauses`: the agent only pauses and may use all its tiles again. `amounts`: C++ operations
         before each instruction.
         """
-        left = iter(amounts)
+        left, scopes = iter(amounts), self._scopes
         at, named = 0, self._named(words) if words and min(words) < 0 else None
         if named:
             self.places.plan(named, pauses)
@@ -258,28 +251,37 @@ class AgentState:
             amount = next(left, 0)
             if amount:
                 self.core.code = code(amount, self.core.code)
-            yield self._fed(record) if fed is None else fed
+            if fed is None:
+                fed = self._fed(record)
+            if scopes.is_open or isinstance(fed[0], v.VectorPart):
+                yield from scopes.take(fed)
+            else:
+                yield fed
             at = end
+        yield from scopes.flush()
 
-    def _fed(self, record: tuple[int, ...]) -> s.Fed:
+    def _fed(self, record: tuple[int, ...]) -> Any:
         """One record as an instruction; cached unless an address in it may change."""
         middle = 2 + record[1]
         key, values = record[2:middle], record[middle:]
         plan = self.side.plan(key, values, self)
-        fed = plan.site, self._values(plan, values), self._then(plan, values)
+        if isinstance(plan.site, v.VectorSite):
+            fed = plan.site.call(values, self.registers, self.pointer), (), None
+        else:
+            fed = plan.site, self._values(plan, values), self._then(plan, values)
         if fed[2] is None and not plan.moves:
             if len(self._ready) >= _KEPT:
                 self._ready.clear()
             self._ready[record] = fed
         return fed
 
-    def _values(self, plan: Plan, values: Sequence[int]) -> list[Any]:
+    def _values(self, plan: o.Plan, values: Sequence[int]) -> list[Any]:
         try:
             return [maker(self, values) for maker in plan.makers]
         except PtoError as error:
             raise located(error, plan.site.op) from None
 
-    def _then(self, plan: Plan, values: Sequence[int]) -> Any:
+    def _then(self, plan: o.Plan, values: Sequence[int]) -> Any:
         """A callback for the result of an instruction: a new queue or the address of a popped
         tile."""
         if plan.makes is not None:

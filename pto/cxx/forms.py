@@ -42,6 +42,7 @@ WITHOUT = {
 }
 
 
+_REGISTERS = ("vector", "predicate")
 _NONE: Mapping[str, Attribute] = {}
 
 
@@ -143,6 +144,8 @@ def _split(cxx: str) -> tuple[str, str]:
 
 def reason(row: Instr) -> str | None:
     """The reason why C++ has no call for a row; None if it has one."""
+    if row.family.section in _REGISTERS:  # their calls: `register_forms.py`
+        return WITHOUT[row.family.section]
     if row.cxx.startswith("-"):
         return row.cxx[1:].strip()
     if row.cxx.startswith("= "):
@@ -184,7 +187,7 @@ def _declared(header: str) -> list[tuple[str, str]]:
 def enumerators() -> dict[str, dict[int, str]]:
     """Enumerations of the header: name -> number -> word, the first of those that share one."""
     found: dict[str, dict[int, str]] = {}
-    for name, body in _declared("words.hpp") + _declared("ranks.hpp"):
+    for name, body in _declared("words.hpp") + _declared("ranks.hpp") + _declared("registers.hpp"):
         words, number = found.setdefault(name, {}), 0
         for each in body.split(","):
             word, _, value = (part.strip() for part in each.partition("="))

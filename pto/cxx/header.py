@@ -11,7 +11,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from pto.cxx import provided
+from pto.cxx import provided, register_forms
 from pto.cxx.forms import by_name, cxx_name
 from pto.isa.row.pipe_of import OP_PIPES
 from pto.isa.table import rows
@@ -117,6 +117,14 @@ def instructions() -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def register_headers() -> dict[str, str]:
+    """Headers of vector instructions, by file name."""
+    return {
+        "register_words.hpp": register_forms.words_header(),
+        "register_names.hpp": register_forms.names_header(),
+    }
+
+
 def _generated() -> list[str]:
     names = (n for n in sorted(by_name()) if n.removeprefix("comm::").isupper())
     return [n for n in names if n.removeprefix("comm::") not in by_hand() and n != "TPIPE"]
@@ -134,6 +142,8 @@ def write(folder: Path) -> Path:
     (machine / "target.hpp").write_text(provided.macros_text(), encoding="utf-8")
     (machine / "names.hpp").write_text(provided.names_text(), encoding="utf-8")
     (machine / "instructions.hpp").write_text(instructions(), encoding="utf-8")
+    for name, text in register_headers().items():
+        (machine / name).write_text(text, encoding="utf-8")
     names = ["pto/pto-inst.hpp", *_STANDARD.split()]
     prelude = "".join(f"#include <{name}>\n" for name in names)
     (folder / PRELUDE).write_text(f"#pragma once\n{prelude}", encoding="utf-8")

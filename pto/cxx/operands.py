@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,17 @@ BYTE = dtype("i8")
 MOVING = (QUEUE, NUMBERS)  # operands that differ between executions
 _COUNTS = Vector((4,), scalar_type(dtype("i16")))  # of records merged from each list
 Maker = Callable[["AgentState", Sequence[int]], Any]  # an operand of the values of a record
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the records of one call site become operands; computed once per site."""
+
+    site: Any  # of the simulator, or a vector instruction or mark (`vector_calls.py`)
+    makers: Sequence[Maker] = ()  # one an operand
+    binds: int | None = None  # index of the value that names a tile to bind
+    makes: int | None = None  # index of the value that names a new queue
+    moves: bool = False  # some operands differ between executions of one record
 
 
 def pointer(operand: Passed, space: Space, kind: DType) -> Maker:

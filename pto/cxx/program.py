@@ -290,7 +290,8 @@ class Launcher:
         def step(tap: Hook) -> None:
             self._run(tap=tap)
 
-        return decided(watch_run(self._profile, run, self._keep, step, mode), sides)
+        found = decided(watch_run(self._profile, run, self._keep, step, mode), sides)
+        return [*found, *(d for side in sides for d in side.sites.remarks.values())]
 
     def release(self) -> None:
         for place, _ in self.arrays:

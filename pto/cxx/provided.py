@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from pto.cxx.register_forms import by_name, words
+from pto.isa.vector.intrinsics import intrinsics
+
 _NPU = ("a2a3", "a5")
 _ALL = ("cpu", *_NPU)
 COMPILER = "device compiler"
@@ -210,13 +213,12 @@ MISSING = (
         "instructions below tiles with a mask register and repeats are not recorded",
     ),
     Missing(
-        "vector_f16, pset_b16, PAT_ALL, vlds with a distribution, vadd, vcvt",
-        r"vector_(?:[subf]\d\w*|bf16|bool|address)|PAT_\w+|p(?:set|ge|lt|and|or|not|xor|sel)_b\d+"
-        r"|v(?:lds|ldus|sts|stus|stas|add|sub|mul|div|max|min|and|or|not|xor|cvt|dup|sel|selr|cmp)s?"
-        r"|v(?:cgmax|cgmin|cgadd|cmax|cmin|cadd|ci|intlv|dintlv|shls|shrs|exp|ln|abs|neg|sqrt|relu)",
+        "vag_b32, vabsdif, movp_b16, vunpack",
+        r"vag_b\d+|vector_address|AddrReg|vabsdif|vmod|vunpack|movp_b\d+|movvp|pmov|vpd_b\d+"
+        r"|v(?:ld|lda|ldu|st|sta|stu)|p(?:ld|st)|vcvt_\w*s4\w*",
         "device compiler, vector registers (a5)",
-        "a register here holds one number or what a load put there, for fills and copies alone:"
-        " arithmetic on registers has rows (`pto isa vadd`) and no form that binds C++ to them",
+        "the instruction has no row, or its address counts the loops around it, which C++ does not"
+        " show: use the form with an offset (vlds, vsts)",
     ),
     Missing(
         "__simt_vf__, LAUNCH_BOUND",
@@ -280,10 +282,28 @@ def names_text() -> str:
     return "\n".join([*lines, ""])
 
 
+_VECTORS = "device compiler, vector registers"
+_VECTOR_TYPES = """vector_u8 vector_s8 vector_u16 vector_s16 vector_u32 vector_s32 vector_u64
+ vector_s64 vector_f16 vector_bf16 vector_f32 vector_f8e4m3 vector_f8e5m2 vector_f8e8m0 vector_hif8
+ vector_f4e2m1x2 vector_f4e1m2x2 vector_bool vector_align __VEC_SCOPE__ RegTensor MaskReg UnalignReg
+ CreatePredicate PSetWithType DistVST CCE_VL TypeGet"""
+
+
+def _vectors() -> Iterator[tuple[str, str]]:
+    """Names of vector registers, each with its source."""
+    library = "pto-isa include/pto/npu/a5 (common.hpp, datatype.hpp, utils.hpp)"
+    yield from ((name, library) for name in _VECTOR_TYPES.split())
+    for row, source in intrinsics():
+        names = (name for name, forms in by_name().items() if any(f.row is row for f in forms))
+        yield from ((name, source) for name in names)
+    yield from ((word, library) for word in words())
+
+
 @cache
 def _rows() -> dict[str, tuple[str, str, tuple[str, ...]]]:
     """Every provided name: its origin, its source, and the profiles that have it."""
     found = {m.name: (m.origin, m.cite, tuple(m.values)) for m in MACROS}
+    found |= {name: (_VECTORS, source, ("a5",)) for name, source in _vectors()}
     for row in NAMES:
         found |= dict.fromkeys(row.names.split(", "), (row.origin, row.cite, row.profiles))
     return found
@@ -321,6 +341,11 @@ def table() -> Iterator[tuple[str, str, str, str]]:
         yield f"`{m.name}`{side}", where or "not defined", m.origin, m.cite
     for row in NAMES:
         yield _code(row.names), ", ".join(row.profiles), row.origin, row.cite
+    sources: dict[str, list[str]] = {}
+    for name, source in _vectors():
+        sources.setdefault(source, []).append(name)
+    for source, vectors in sources.items():
+        yield _code(", ".join(vectors)), "a5", _VECTORS, source
     for origin, names in HEADERS.items():
         yield _code(", ".join(names.split())), ", ".join(_ALL), origin, "one header here"
     for each in MISSING:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pto.cxx.native import NativeBuild
 
 TILE, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP = range(1, 12)
+REGISTER, MASK, ALIGN = SLOTTED = range(12, 15)  # two values each: the slots before and after
 PROGRAM = "program"  # the name of a call of a program in text form
 CONVOLUTION = 2  # TypeFacts of record.hpp: a convolution tile; its rows count elements
 ROLES = tuple(Role)[:-1]  # in the header's order; its last one, Ctrl, is a scalar tile
@@ -196,6 +197,9 @@ def _operand(
             shape += (C0_SIZE_BYTE // (kind.itemsize if kind else 1),)
         conv = Conv(shape, tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
         return [Passed(TILE, place, _flat(facts, name, shape), name, facts, conv=conv)], 28, 1
+    if tag in SLOTTED:
+        name = build.string(words[at + 1]) if words[at + 1] else ""
+        return [Passed(tag, place, element=name)], 2, 2
     if tag == QUEUE:
         return [Passed(tag, place, PipeHandle(), facts=build.facts(words[at + 1]))], 2, 1
     name = build.string(words[at + 1]) if words[at + 1] else ""

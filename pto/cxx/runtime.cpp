@@ -31,6 +31,7 @@ struct Fiber {
     std::string error;
     bool ended = false;
     std::vector<char> locals;  // its values of [[block_local]] variables while another agent runs
+    std::vector<int64_t> users, unused;  // of each slot of its register file, how many; and slots without any
 };
 size_t localBytes() { return size_t(__stop_pto_block_local - __start_pto_block_local); }
 std::vector<char> localsNow() { return {__start_pto_block_local, __stop_pto_block_local}; }
@@ -117,6 +118,22 @@ int64_t pathNumber(void** frame, void* caller)
     if (fresh) paths().push_back(path);
     return at->second;
 }
+int64_t newSlot()
+{
+    if (!now) makeRoom(512);
+    Fiber* f = fiber(now);
+    if (f->unused.empty()) f->unused.push_back(int64_t(f->users.size())), f->users.push_back(0);
+    const int64_t slot = f->unused.back();  // the last one that was given back: loops use the same slots again
+    f->unused.pop_back();
+    f->users[size_t(slot)] = 1;
+    return slot;
+}
+void shareSlot(int64_t slot) { if (slot >= 0 && now) ++fiber(now)->users[size_t(slot)]; }
+void dropSlot(int64_t slot)
+{
+    if (slot >= 0 && now && !--fiber(now)->users[size_t(slot)]) fiber(now)->unused.push_back(slot);
+}
+bool isShared(int64_t slot) { return fiber(now)->users[size_t(slot)] > 1; }
 void stop(Status status)
 {
     if (!now || !now->fiber) return;

@@ -12,19 +12,20 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pto.core.errors import Diagnostic, PtoError, fail
 from pto.core.memory import Space
-from pto.ir.builder import Builder, new_function, new_module
+from pto.ir.builder import Builder, new_block, new_function, new_module
 from pto.ir.graph import Module, Operation, Span, Value
 from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.scalar.arith import wrapper
 from pto.isa.row.attributes import Attribute, Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar, Type
+from pto.isa.scalar.scope import VECSCOPE
 from pto.isa.scalar.structure import RETURN
 from pto.plan.calls import entry_functions
 from pto.plan.memory import alignment, plan_memory
@@ -33,7 +34,7 @@ from pto.plan.sync import insert
 from pto.run.machine.agents import Agent, CoScheduler, deadlock, run_cooperatively, waits_of
 from pto.run.machine.core import Arrivals, Cluster, Core
 from pto.run.machine.device import Device
-from pto.run.reference.code import FunctionCode, Regs, Wait, Waits, located
+from pto.run.reference.code import FunctionCode, Regs, Step, Wait, Waits, located
 from pto.run.reference.compile import Compiler
 from pto.target.facts import Profile
 from pto.verify import judge
@@ -82,6 +83,54 @@ class Site:
         return regs[self.bound]
 
 
+@dataclass(slots=True)
+class Bound:
+    """An instruction with its operands, inside a vector scope."""
+
+    site: Site | ProgramSite
+    values: Sequence[Any]
+
+    def run(self, core: Core) -> None:
+        self.site.run(core, self.values)
+
+    @property
+    def op(self) -> Operation:
+        return self.site.op
+
+
+class Inside(Protocol):
+    """An instruction of a vector scope, ready to run."""
+
+    @property
+    def op(self) -> Operation: ...
+    def run(self, core: Core) -> None: ...
+
+
+class ScopeSite:
+    """A vector scope at one location: its instructions run as one operation of the vector pipe."""
+
+    made: Value | None = None
+
+    def __init__(self, sites: CallSites, where: Span | None) -> None:
+        self.op = Operation.of(VECSCOPE, where=where)
+        self._step: Step = _inside
+        self.blocks = sites.tap is not None
+        if sites.tap is not None:
+            self._step, _ = sites.tap.control(self.op, (_inside, None))
+
+    def run(self, core: Core, values: Sequence[Inside]) -> Any:
+        """Run the instructions; Blocked if the pipe takes no more now."""
+        return self._step(core, list(values))
+
+
+def _inside(core: Core, calls: Sequence[Inside]) -> None:
+    for call in calls:
+        try:
+            call.run(core)
+        except PtoError as error:
+            raise located(error, call.op) from None
+
+
 class ProgramSite:
     """A function of a program in text form that a front end calls; an agent runs all of it."""
 
@@ -124,6 +173,7 @@ class CallSites:
         self.tolerated = tolerated  # findings that the front end's own library does not report
         self.module = new_module({"pto.target_arch": Str(profile.name)}, "<records>")
         self.findings: dict[tuple[str, str], Diagnostic] = {}  # warnings, once for each location
+        self.remarks: dict[tuple[str, str], Diagnostic] = {}  # those that only a run shows
         self._compiler = Compiler(self.module, profile, side, tap)
         self._count = 0
 
@@ -149,6 +199,28 @@ class CallSites:
         blocks = isinstance(row.body, Do) and row.body.blocks
         return Site(op, code, bound, op.results[0] if results else None, bool(results), blocks)
 
+    def vector(
+        self,
+        row: Instr,
+        operands: Operands,
+        attrs: Mapping[str, Attribute],
+        where: Span | None,
+        results: Sequence[Type],
+    ) -> tuple[Operation, FunctionCode]:
+        """Check an instruction of a vector scope and compile it; the code gives its results."""
+        self._judge(row, operands, attrs, where, results)
+        self._count += 1
+        name = f"site{self._count}"
+        builder, op = _built(
+            self.module, name, row, operands, attrs, results, known=False, scoped=True
+        )
+        op.where = where
+        return op, self._compiler.scope_code(builder.function)
+
+    def scope(self, where: Span | None) -> ScopeSite:
+        """A vector scope at a location."""
+        return ScopeSite(self, where)
+
     def _judge(
         self,
         row: Instr,
@@ -165,6 +237,11 @@ class CallSites:
             return
         loc = where.loc if where else None
         self.note([_at(d, loc, d.code in self.tolerated) for d in found])
+
+    def remark(self, finding: Diagnostic) -> None:
+        """Raise an error; keep a warning about how a program runs, each location once."""
+        self.note([finding])
+        self.remarks[str(finding.loc), finding.code] = finding
 
     def note(self, findings: Sequence[Diagnostic]) -> None:
         """Raise errors; keep warnings, each location once."""
@@ -188,8 +265,12 @@ def _built(
     results: Sequence[Type],
     *,
     known: bool,
+    scoped: bool = False,
 ) -> tuple[Builder, Operation]:
-    """A function with one operation on its parameters, or on what is `known` of them."""
+    """A function with one operation on its parameters, or on what is `known` of them.
+
+    `scoped`: inside a vector scope.
+    """
     flat = [g for each in operands.values() for g in ((each,) if isinstance(each, Given) else each)]
     function = new_function(module, name, [(f"v{n}", given.type) for n, given in enumerate(flat)])
     builder = Builder(function)
@@ -199,6 +280,8 @@ def _built(
         key: next(values) if isinstance(each, Given) else [next(values) for _ in each]
         for key, each in operands.items()
     }
+    if scoped:
+        builder.blocks.append(new_block(builder.append(VECSCOPE)))
     return builder, builder.append(row, named, attrs=attrs, results=results)
 
 
@@ -316,7 +399,7 @@ class Looks:
     """A record that polls shared state, and would poll again: other agents run first."""
 
 
-Fed = tuple[Site | ProgramSite, Sequence[Any], Callable[[Any], None] | None]
+Fed = tuple[Site | ProgramSite | ScopeSite, Sequence[Any], Callable[[Any], None] | None]
 Feed = Callable[[Core], Iterable[Fed | Looks]]
 
 

@@ -230,9 +230,9 @@ def check_places(module: Module) -> list[Diagnostic]:
 
 
 def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[Diagnostic]) -> None:
-    misplaced = _misplaced(op, scope, side)
-    if misplaced is not None:
-        out.append(misplaced)
+    found = misplaced(op, scope, side)
+    if found is not None:
+        out.append(found)
     inner_scope = op if op.control is Control.SCOPE else scope
     inner_side = op.own_side() or side
     if op.control is Control.FUNCTION:
@@ -243,7 +243,8 @@ def _visit(op: Operation, scope: Operation | None, side: str | None, out: list[D
                 _visit(child, inner_scope, inner_side, out)
 
 
-def _misplaced(op: Operation, scope: Operation | None, side: str | None) -> Diagnostic | None:
+def misplaced(op: Operation, scope: Operation | None, side: str | None) -> Diagnostic | None:
+    """The finding about an operation in this vector scope, on this side of a core."""
     row = op.row
     if op.control is Control.SCOPE and scope is not None:
         return op.finding("PTO-S110", "cannot stand inside another vector scope")

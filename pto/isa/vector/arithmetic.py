@@ -88,6 +88,7 @@ UNARY.row(
     "vmov",
     "x",
     body=Lane(arithmetic.same, moves=True),
+    cxx="vmov result input mask?",
     notes=_MANUAL,
     cite=page("vector/ops/unary-vector-ops/vmov"),
     **widths(8, 16, 32, 64),
@@ -164,7 +165,8 @@ for _name, (_meaning, _fn, _line) in {
     "vaddc": ("result = lhs + rhs, carry = the sum's bit 32", arithmetic.add_carry, 3810),
     "vsubc": (f"result = lhs - rhs, {_NO_BORROW} (lhs >= rhs)", arithmetic.subtract_carry, 3836),
 }.items():
-    CARRY.row(_name, _meaning, body=Lane(_fn), cite=spec(_line))
+    _form = f"{_name} carry result lhs rhs mask"
+    CARRY.row(_name, _meaning, body=Lane(_fn), cxx=_form, cite=spec(_line))
 _SUM_OF_THREE = "result = lhs + rhs + carry_in, carry = the sum's bit 32"
 _DIFFERENCE_OF_THREE = f"result = lhs - rhs - (1 - carry_in), {_NO_BORROW}"
 for _name, (_meaning, _fn, _line) in {
@@ -177,6 +179,7 @@ for _name, (_meaning, _fn, _line) in {
         body=Lane(_fn),
         operands=(*CARRY.operands[:2], read("carry_in", "mask"), CARRY.operands[2]),
         rules=mask_fits("lhs", "carry_in"),
+        cxx=f"{_name} carry result lhs rhs carry_in mask",
         cite=spec(_line),
     )
 

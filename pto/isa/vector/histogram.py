@@ -51,6 +51,7 @@ for _name, _which, _body in (
         _name,
         f"result[b] = acc[b] + number of active source[i] {_which} b + 128 * bin",
         body=_body,
+        cxx=f"{_name} acc>result source mask bin",
         types="u16",
         profiles="a5",
         notes="bin is 0 or 1 (Bin_N0, Bin_N1 of the headers); of others no source says what",

@@ -84,6 +84,7 @@ LOAD.row(
     "DINTLV_Bk: low item i = src[2i], high item i = src[2i+1] of a 512-byte window;"
     " BDINTLV: the same with 32-byte blocks",
     body=load.VLDSX2,
+    cxx="vlds low high source +offset",
     results=(Result("low", "vreg"), Result("high", "vreg"), MOVED_BASE),
     attrs=Attr("dist", "str", ("DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"), required=True),
     text="$source [ $offset ] , @dist {} : types -> results",
@@ -99,6 +100,7 @@ LOAD.row(
     "block b = mask lane b ? UB block at source + (repeat_stride + b * block_stride) * 32 B : 0,"
     " b < 8",
     body=load.VSLDB,
+    cxx="vsldb result source block_stride:+repeat_stride mask",
     operands=(read("source", "ub buffer"), *STRIDES, read("mask", "mask")),
     results=(Result("result", "vreg"), MOVED_BASE),
     rules=same_base("updated_base", "source"),

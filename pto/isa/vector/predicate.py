@@ -333,6 +333,7 @@ STREAM.row(
     "pstu",
     "append the lanes of value as bits to an unaligned stream: 16 bytes of b16, 8 of b32",
     body=unaligned.PSTU,
+    cxx="pstu align_in>align_out value base",
     operands=(read("align_in", "align"), read("value", "mask"), write("base", "ub pointer")),
     results=(Result("align_out", "align"), Result("base_out", "ub pointer", optional=True)),
     needs="align_state",

@@ -91,6 +91,7 @@ REARRANGE.row(
     "vusqz",
     "result[i] = number of active lanes before i; src is ignored; SQZN as vsqz",
     body=rearrange.VUSQZ,
+    cxx="vusqz result mask",
     operands=(read("src", "vreg"), read("mask", "mask")),
     types="i8 i16 i32",
     subject="src",

@@ -99,6 +99,7 @@ STORE.row(
     "vstsx2",
     "item 2i = low[i], item 2i+1 = high[i], items of dist's width; 512 bytes, mask ignored",
     body=store.VSTSX2,
+    cxx="vsts low high destination +offset mask",
     operands=(*reads("low high", "vreg"), *_TARGET, read("mask", "mask")),
     attrs=Attr("dist", "str", ("INTLV_B8", "INTLV_B16", "INTLV_B32"), required=True),
     text="$low , $high , $destination [ $offset ] , @dist , $mask {} : types",
@@ -113,6 +114,7 @@ STORE.row(
     "UB block at destination + (repeat_stride + b * block_stride) * 32 B = block b of value"
     " where mask lane b, b < 8",
     body=store.VSSTB,
+    cxx="vsstb value destination block_stride:+repeat_stride mask",
     operands=(read("value", "vreg"), _TARGET[0], *STRIDES, read("mask", "mask")),
     results=MOVED_BASE,
     rules=same_base("updated_base", "destination"),

@@ -8,6 +8,7 @@ earlier accesses that are done before later ones of another begin. The classes a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from itertools import product
 
 from pto.ir.graph import Block, Operation, Value
@@ -87,7 +88,7 @@ class ScopeOrder:
             return ""
         return "_".join(pair)
 
-    def _is_through(self, before: Operation, time: int, sources: frozenset[int]) -> bool:
+    def _is_through(self, before: Operation, time: int, sources: Set[int]) -> bool:
         """True if values of an operation were stored and, after a barrier, loaded for this one."""
         return any(
             self._through.get(kind, {}).get(id(before), 0) >= time
@@ -100,11 +101,28 @@ _known: dict[int, tuple[Operation, frozenset[int]]] = {}
 _MOST = 10_000
 
 
-def sources_of(op: Operation) -> frozenset[int]:
+# Of operations that run as records: on which others their operands have depended so far.
+_recorded: dict[int, tuple[Operation, set[int]]] = {}
+
+
+def note_sources(op: Operation, sources: Iterable[int]) -> None:
+    """Add operations, by id, on which the operands of an operation depend in this execution."""
+    if len(_recorded) >= _MOST:
+        _recorded.clear()
+    known = _recorded.get(id(op))
+    if known is None or known[0] is not op:
+        known = _recorded[id(op)] = op, set()
+    known[1].update(sources)
+
+
+def sources_of(op: Operation) -> Set[int]:
     """All operations on which the operands depend, by id; also around loops."""
-    entry = _known.get(id(op))
-    if entry is not None and entry[0] is op:
-        return entry[1]
+    recorded = _recorded.get(id(op))
+    if recorded is not None and recorded[0] is op:
+        return recorded[1]
+    known = _known.get(id(op))
+    if known is not None and known[0] is op:
+        return known[1]
     if len(_known) >= _MOST:
         _known.clear()
     sources = _sources(op)

@@ -94,6 +94,21 @@ class Compiler:
         self._slots = outer
         return code
 
+    def scope_code(self, function: Operation) -> FunctionCode:
+        """The code of the vector scope that a function consists of, without entering the scope.
+
+        It gives the results of the last operation.
+        """
+        outer, self._slots = self._slots, {}
+        block = function.regions[0].block
+        args = [self.slot(a) for a in block.args]
+        region = block.ops[-1].regions[0]
+        body = self.block(region)
+        results = self.slots(region.block.ops[-1].results)
+        code = FunctionCode(function, len(self._slots), args, body, bool(body.waits), results)
+        self._slots = outer
+        return code
+
     def slot(self, value: Value) -> int:
         return self._slots.setdefault(id(value), len(self._slots))
 

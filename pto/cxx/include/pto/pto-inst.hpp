@@ -4,5 +4,7 @@
 #define PTO_INST_HPP
 #include <pto/machine/ranks.hpp>
 #include <pto/machine/instructions.hpp>
+#include <pto/machine/registers.hpp>
+#include <pto/machine/register_names.hpp>
 #include <pto/machine/names.hpp>
 #endif

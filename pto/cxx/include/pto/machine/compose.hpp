@@ -182,52 +182,17 @@ template <class T> void create_cbuf_matrix(T* p, int64_t repeat, int64_t value)
         pto::machine::fill(PTO_HERE, pto::TileType::Mat, (char*)p + n * (blocks + gap) * 32, blocks * 16, uint16_t(value));
 }
 
-// ---- registers: fills and copies alone, what their lanes hold is not written down
-constexpr int CCE_VL = 256;
-#define __VEC_SCOPE__
-enum PtoRegisterWord { MODE_ZEROING, MODE_MERGING, NORM_B8, NORM_B16, NORM_B32, VST_VLD, VLD_VST, VST_VST };
-inline void mem_bar(PtoRegisterWord) {}
-namespace pto {
-struct MaskReg { uint32_t lanes = 0; };
-template <class T> struct RegTensor { T number = {}; std::vector<T> lanes; };  // one number, or what was loaded
-template <class T> MaskReg CreatePredicate(uint32_t& left)
-{
-    const uint32_t lanes = CCE_VL / sizeof(T), found = left < lanes ? left : lanes;
-    left -= found;
-    return {found};
-}
-}
+// ---- intrinsics below tiles
 namespace pto::machine {
 [[noreturn]] inline void refuse(const char* name)
 {
     throw std::runtime_error(std::string(name) + ": an intrinsic below tiles, which is not taken here; TMOV, TEXTRACT and TMATMUL are");
 }
 }
-struct UnalignReg {};
 #define PTO_REFUSED(NAME) template <class... A> void NAME(A&&...) { pto::machine::refuse(#NAME); }
-PTO_REFUSED(vlds) PTO_REFUSED(vstus) PTO_REFUSED(vstas)
 PTO_REFUSED(load_cbuf_to_ca_mx) PTO_REFUSED(load_cbuf_to_cb_mx) PTO_REFUSED(load_cbuf_to_ca) PTO_REFUSED(load_cbuf_to_cb)
 PTO_REFUSED(mad_mx) PTO_REFUSED(mad)
 #undef PTO_REFUSED
-template <class T, class N> void vdup(pto::RegTensor<T>& reg, N number, pto::MaskReg, PtoRegisterWord)
-{
-    reg.number = T(number);
-    reg.lanes.clear();
-}
-template <class P> void vldas(UnalignReg&, P*) {}
-template <class T, class P> void vldus(pto::RegTensor<T>& reg, UnalignReg, P* from)
-{
-    using Lane = pto::Tile<pto::TileType::Vec, T, 1, 32 / sizeof(T)>;
-    reg.lanes.resize(CCE_VL / sizeof(T));
-    for (size_t i = 0; i < reg.lanes.size(); ++i) reg.lanes[i] = pto::machine::readTile<T>(Lane::number(), int64_t(from), int64_t(i));
-}
-template <class T, class P> void vsts(const pto::RegTensor<T>& reg, P* to, int64_t offset, PtoRegisterWord, pto::MaskReg mask)
-{
-    if (reg.lanes.empty()) return pto::machine::fill(PTO_HERE, pto::TileType::Vec, to + offset, mask.lanes, reg.number);
-    pto::Tile<pto::TileType::Vec, T, 1, CCE_VL / sizeof(T)> there;
-    there.place = int64_t(to + offset);
-    for (uint32_t i = 0; i < mask.lanes; ++i) pto::machine::record("TSETVAL", PTO_HERE, there, int64_t(i), reg.lanes[i]);
-}
 namespace pto {
 template <MaskPattern M> constexpr int GetTimesByMask() { return machine::maskStep<M>; }
 template <MaskPattern M, uint16_t Pitch> constexpr int GetStrideByMask(int i)

@@ -25,7 +25,7 @@ struct TypeFacts {
     int64_t kind, loc, rows, cols, blayout, slayout, fractal, pad, compact, layout;
     int64_t more[6];
 };
-enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP };
+enum Tag : int64_t { TILE = 1, TENSOR, INTEGER, FLOAT, ENUM, POINTER, QUEUE, CONV, LITERAL, NUMBERS, GROUP, REGISTER, MASK, ALIGN };
 constexpr int64_t CONTROL = -1;  // in the place of a type: the question is about the control register
 enum Status : int64_t { DONE, FLUSH, LOOK, LAUNCH, FAILED, PAUSE, WAIT, LOADS };
 
