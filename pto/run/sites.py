@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pto.core.errors import Diagnostic, PtoError, fail
+from pto.core.errors import Diagnostic, Loc, PtoError, fail
 from pto.core.memory import Space
 from pto.ir.builder import Builder, new_block, new_function, new_module
 from pto.ir.graph import Module, Operation, Span, Value
@@ -111,7 +111,7 @@ class ScopeSite:
 
     made: Value | None = None
 
-    def __init__(self, sites: CallSites, where: Span | None) -> None:
+    def __init__(self, sites: CallSites, where: Span | Loc | None) -> None:
         self.op = Operation.of(VECSCOPE, where=where)
         self._step: Step = _inside
         self.blocks = sites.tap is not None
@@ -217,7 +217,7 @@ class CallSites:
         op.where = where
         return op, self._compiler.scope_code(builder.function)
 
-    def scope(self, where: Span | None) -> ScopeSite:
+    def scope(self, where: Span | Loc | None) -> ScopeSite:
         """A vector scope at a location."""
         return ScopeSite(self, where)
 

@@ -93,17 +93,22 @@ template <class A> void registerSite(const A& a)
     else if constexpr (isWord<A>) { put(ENUM); put(enumOf<typename A::value_type>()); put(int64_t(A::value)); }
     else site(a);
 }
-// A slotted operand gives two values: the slot it is read from, and the one it is written to.
-template <bool Written, class A> void registerValues(A& a)
+template <class A> int64_t slotOf(const A& a)
 {
-    if constexpr (isSlotted<std::remove_const_t<A>>) {
-        put(a.slot);
-        if constexpr (Written && !std::is_const_v<A>) {
-            if (a.slot < 0 || isShared(a.slot)) dropSlot(std::exchange(a.slot, newSlot()));
+    if constexpr (isSlotted<A>) return a.slot; else return -1;
+}
+// A slotted operand gives two values: the slot it is read from, and the one it is written to.
+template <class A> void registerValues(A& a, int64_t before, bool isWritten)
+{
+    using Plain = std::remove_const_t<A>;
+    if constexpr (isSlotted<Plain>) {
+        put(before);
+        if constexpr (!std::is_const_v<A>) {
+            if (isWritten && (a.slot < 0 || isShared(a.slot))) dropSlot(std::exchange(a.slot, newSlot()));
         }
         put(a.slot);
     }
-    else if constexpr (!isWord<std::remove_const_t<A>>) values(a);
+    else if constexpr (!isWord<Plain>) values(a);
 }
 // One vector instruction; bit n of `Written` says that operand n is written if it is a register.
 template <unsigned Written, class... A>
@@ -118,11 +123,9 @@ __attribute__((noinline)) void registers(const char* op, void** frame, void* cal
     put(int64_t(sizeof...(A)));
     (registerSite(plain(a)), ...);
     start[1] = now->at - start - 2;
-    unsigned bit = 0;
-    auto one = [&](auto& x) {
-        if (Written >> bit++ & 1) registerValues<true>(x); else registerValues<false>(x);
-    };
-    (one(plain(a)), ...);
+    const int64_t before[] = {slotOf(plain(a))..., 0};  // an operand that is written may be read as another one
+    unsigned n = 0;
+    ((registerValues(plain(a), before[n], Written >> n & 1), ++n), ...);
     start[0] = now->at - start;
     if (now->before) *now->beforeLast++ = now->amount, now->amount = 0;
 }
