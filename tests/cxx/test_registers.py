@@ -313,7 +313,7 @@ def test_a_register_that_nothing_wrote_is_a_warning(tmp_path: Path) -> None:
     kernel = _kernel(tmp_path, "float", 64, "float", 64, body)
     (finding,) = kernel.sanitize(out, x)
     assert finding.code == "PTO-U255" and finding.severity == "warning"
-    assert finding.loc is not None and finding.loc.line == 25
+    assert finding.loc is not None and finding.loc.line == 23
     assert (out == 1).all()
 
 
