@@ -208,6 +208,12 @@ def read_text(run: Run, block: Block) -> None:
     assert marked or not _RUNNABLE.search(block.text), "run it, or say in a title why it is not"
 
 
+def keep_settings(run: Run, block: Block) -> None:
+    """A file of settings for the commands that follow."""
+    tomllib.loads(block.text)
+    (run.folder / (block.title or "pyproject.toml")).write_text(block.text, "utf-8")
+
+
 KINDS: dict[str, Callable[[Run, Block], None]] = {
     "python": run_python,
     "output": run_output,
@@ -215,6 +221,7 @@ KINDS: dict[str, Callable[[Run, Block], None]] = {
     "pto": run_program,
     "sh": run_setup,
     "cpp": keep_source,
+    "toml": keep_settings,
     "text": read_text,
 }
 

@@ -27,7 +27,15 @@ __global__ AICORE void k(__gm__ float* x) { x[0] = value; }
 
 
 def test_a_compiler_that_is_cut_off_leaves_no_file(kernel, monkeypatch, tmp_path):
-    text = "__global__ AICORE void k(__gm__ float* x) { x[0] = 9173.0f; }"
+    text = """
+constexpr long slow() {  // seconds of a compiler on any machine
+  long sum = 0;
+  for (long i = 0; i < 100; ++i)
+    for (long j = 0; j < 25000; ++j) sum += i ^ j;
+  return sum;
+}
+__global__ AICORE void k(__gm__ float* x) { constexpr long sum = slow(); x[0] = sum; }
+"""
     fresh = kernel(text)  # the compiler's own files are in the folder of the kernel
     room = tmp_path / "room"
     room.mkdir()

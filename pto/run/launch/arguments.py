@@ -171,7 +171,7 @@ def require_names(
 
 
 def _value(p: LaunchParameter, text: str, rng: np.random.Generator) -> Any:
-    if text.endswith(".npy"):
+    if text.endswith((".npy", ".npz")):  # an archive has its own message
         return _loaded(p, text)
     if not p.is_array:
         return _scalar(p, text)
