@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 from _pytest.assertion import rewrite
@@ -16,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from pto.core.disk_cache import users_root
 from pto.run.jit.llvm.native import Target
 from tests import agreement
-from tests.sampling import sampled
+from tests.sampling import sampled, with_new_values
 
 # pytest rewrites the assertions of a package with a plugin. Ours has few, and 840 files.
 for _hook in sys.meta_path:
@@ -138,6 +137,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         dropped = {id(item) for item in large} - {id(item) for item in sampled(large)}
         config.hook.pytest_deselected(items=[item for item in items if id(item) in dropped])
         items[:] = [item for item in items if id(item) not in dropped]
+    if config.getoption("agree") != "all":
+        optimised = {id(item) for item in with_new_values(items)}
+        for item in items:
+            item.stash[_OPTIMISED] = id(item) in optimised
     places = {home / name: n for n, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(_LONGEST)))
 
@@ -153,14 +156,17 @@ def pytest_sessionfinish() -> None:
     gc.freeze()  # pytest asks that of everything, five times
 
 
+_OPTIMISED = pytest.StashKey[bool]()
+
+
 @pytest.fixture(autouse=True)
 def _optimised(request: pytest.FixtureRequest) -> Iterator[None]:
-    """LLVM optimises the code of one test in eight, and with `--agree` of all.
+    """LLVM optimises the compiled code of a test, as for users, unless every value of its
+    parameters occurred in an earlier test of its function. With `--agree` it optimises all.
 
     Unoptimised code compiles in half the time. Emitted text is the same.
     """
-    is_chosen = crc32(request.node.nodeid.encode()) % 8 == 0
-    Target.optimises = request.config.getoption("agree") == "all" or is_chosen
+    Target.optimises = request.node.stash.get(_OPTIMISED, True)
     yield
     Target.optimises = True
 

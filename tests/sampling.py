@@ -7,7 +7,7 @@ has `MOST` combinations, so that small products have every pair.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import combinations, groupby
 from typing import Any
 
@@ -31,6 +31,26 @@ def _cover(items: list[Any]) -> list[Any]:
     chosen = _greedy([set(combinations(each, 1)) for each in values], len(items), [])
     chosen = _greedy([set(combinations(each, 2)) for each in values], MOST, chosen)
     return [items[n] for n in chosen]
+
+
+def with_new_values(items: Sequence[Any]) -> list[Any]:
+    """Those tests of each function in which a parameter has a value for the first time, and all
+    tests without parameters."""
+    seen = set[tuple[Hashable, ...]]()
+    return [item for item in items if _adds_values(item, seen)]
+
+
+def _adds_values(item: Any, seen: set[tuple[Hashable, ...]]) -> bool:
+    function = item.path, item.originalname, item.cls
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    values = {(function, name, _key(value)) for name, value in given.items()}
+    is_new = not values <= seen
+    seen |= values
+    return is_new or not values
+
+
+def _key(value: object) -> Hashable:
+    return value if isinstance(value, str | int | float) else id(value)
 
 
 def _greedy(parts: list[set[Any]], most: int, chosen: list[int]) -> list[int]:

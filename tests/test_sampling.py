@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampling import MOST, sampled
+from tests.sampling import MOST, sampled, with_new_values
 
 
 def items(*marks: tuple[str, list[Any]]) -> list[Any]:
@@ -63,3 +63,18 @@ def test_tests_without_parameters_stay() -> None:
     for each in plain:
         each.iter_markers = lambda name: []
     assert sampled(plain) == plain
+
+
+def test_tests_with_a_new_value_and_tests_without_parameters_are_chosen() -> None:
+    """The first value of one parameter beside all of the others: 5 + (4 - 1) + (3 - 1) of 60."""
+    sizes = {"a": 5, "b": 4, "c": 3}
+    all = items(*((name, list(range(n))) for name, n in sizes.items()))
+    chosen = [item.callspec.params for item in with_new_values(all)]
+    assert len(chosen) == 10
+    for name, size in sizes.items():
+        assert {p[name] for p in chosen} == set(range(size))
+    plain = [SimpleNamespace(path="file", originalname="test", cls=None) for _ in range(2)]
+    assert with_new_values(plain) == plain
+    other = items(("a", [0]))
+    other[0].originalname = "another"
+    assert with_new_values([*items(("a", [0, 0])), *other])[1:] == other
