@@ -65,8 +65,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = _profiles(metafunc.config)
-    own = [m.args[0] for m in metafunc.definition.iter_markers("parametrize") if m.args]
-    if named and _PROFILE in metafunc.fixturenames and not any(_PROFILE in str(n) for n in own):
+    parametrized = [m.args[0] for m in metafunc.definition.iter_markers("parametrize") if m.args]
+    if (
+        named
+        and _PROFILE in metafunc.fixturenames
+        and not any(_PROFILE in str(n) for n in parametrized)
+    ):
         metafunc.parametrize(_PROFILE, named, indirect=True)
 
 
@@ -110,11 +114,11 @@ def pto_run(request: pytest.FixtureRequest, pto_profile: str | None) -> Callable
             unsafe = call.sanitize() if sanitized or sanitize else []
             values = call.kernel.values(args, named)
             within = Tolerance(rtol, atol, ulp)
-            report, found = call.run(values, within, expected=expected, reference=reference)
+            report, difference = call.run(values, within, expected=expected, reference=reference)
         except PtoError as error:
             pytest.fail(str(error).strip())
-        if found:
-            pytest.fail(str(found))
+        if difference:
+            pytest.fail(str(difference))
         if unsafe:
             pytest.fail(f"the sanitizer found:\n{rendered(unsafe)}")
         return report

@@ -26,12 +26,12 @@ def run(args: argparse.Namespace) -> int:
         count = OBJECTS.clear() + BUILDS.clear()
         print(f"removed {count} file{'s' if count != 1 else ''}")
         return CLEAN
-    found = OBJECTS.info()
-    print(f"directory  {found.directory or 'none'}  (PTO_CACHE_DIR sets another)")
-    if found.refused:
-        print(f"not used   {found.refused}: programs are compiled in every process")
-    print(f"files      {found.files}")
-    print(f"size       {found.nbytes / _MEGA:.1f} of at most {LIMIT / _MEGA:.0f} MB")
+    info = OBJECTS.info()
+    print(f"directory  {info.directory or 'none'}  (PTO_CACHE_DIR sets another)")
+    if info.refused:
+        print(f"not used   {info.refused}: programs are compiled in every process")
+    print(f"files      {info.files}")
+    print(f"size       {info.nbytes / _MEGA:.1f} of at most {LIMIT / _MEGA:.0f} MB")
     built = BUILDS.info()
     if built.refused:
         print(f"not used   builds of C++, {built.refused}: C++ is built anew in every process")

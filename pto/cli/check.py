@@ -72,7 +72,7 @@ _LEVEL = "3: require that the program places its memory; 2: that a compiler does
 
 
 def run(args: argparse.Namespace) -> int:
-    files = [each for path in program_files(args.files) for each in _kernels(path, args)]
+    files = [checked for path in program_files(args.files) for checked in _kernels(path, args)]
     for file in args.files if args.fix else ():
         program.require_text(file, "--fix")
     if args.fix and args.out and len(files) > 1:
@@ -83,10 +83,10 @@ def run(args: argparse.Namespace) -> int:
     if args.all_profiles:
         return _compare(files, args)
     results = list(_results(files, args))
-    found = [d for _, each in results for d in each]
+    every = [d for _, checked in results for d in checked]
     targets = sorted({target for target, _ in results if target})
-    summary = _summary(len(files), targets, found)
-    status = findings.show(found, args, summary, targets=targets, files=list(map(str, files)))
+    summary = _summary(len(files), targets, every)
+    status = findings.show(every, args, summary, targets=targets, files=list(map(str, files)))
     if not findings.is_quiet(args):
         _name_unchecked(args.files)
     if args.fix:
@@ -182,10 +182,12 @@ def _results(
     files: Sequence[Path], args: argparse.Namespace
 ) -> Iterator[tuple[str, list[Diagnostic]]]:
     """The target and findings of each file; notes about its runs go to standard error."""
-    for target, found, said in _elsewhere(files, args) or (_check_file(f, args) for f in files):
-        if said and not findings.is_quiet(args):
-            print(said, file=sys.stderr)
-        yield target, found
+    for target, diagnostics, note in _elsewhere(files, args) or (
+        _check_file(f, args) for f in files
+    ):
+        if note and not findings.is_quiet(args):
+            print(note, file=sys.stderr)
+        yield target, diagnostics
 
 
 def _elsewhere(files: Sequence[Path], args: argparse.Namespace) -> Iterator[Checked] | None:
@@ -215,14 +217,14 @@ def checked(args: argparse.Namespace, item: tuple[str, str]) -> Checked:
 def _check_file(path: Path, args: argparse.Namespace) -> Checked:
     if program.is_cpp(str(path)):
         return cpp.check(str(path), args)
-    module, found = load(path, args)
-    return ("", found, "") if module is None else _judged(str(path), module, args)
+    module, diagnostics = load(path, args)
+    return ("", diagnostics, "") if module is None else _judged(str(path), module, args)
 
 
 def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
-    said = ""
+    note = ""
     try:
-        target, found = judge(
+        target, diagnostics = judge(
             module,
             profile=args.profile,
             device=args.device,
@@ -235,11 +237,11 @@ def _judged(name: str, module: Module, args: argparse.Namespace) -> Checked:
         return "", list(error.diagnostics), ""  # the program declares an unknown target
     if not any(module.functions()):
         message = "the program has no function"
-        found = [*found, Diagnostic("PTO-U030", message, Loc(name, 1), "warning")]
-    if args.deep and not any(d.severity == "error" for d in found):
-        more, said = _deep(name, module, args)
-        found = [*found, *more]
-    return str(target), found, said
+        diagnostics = [*diagnostics, Diagnostic("PTO-U030", message, Loc(name, 1), "warning")]
+    if args.deep and not any(d.severity == "error" for d in diagnostics):
+        more, note = _deep(name, module, args)
+        diagnostics = [*diagnostics, *more]
+    return str(target), diagnostics, note
 
 
 def _deep(name: str, module: Module, args: argparse.Namespace) -> tuple[list[Diagnostic], str]:
@@ -247,17 +249,17 @@ def _deep(name: str, module: Module, args: argparse.Namespace) -> tuple[list[Dia
     from pto.observe.deep import EARLY, deep
     from pto.observe.mode import ASSUMED
 
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     runs, modes = 0, dict[str, None]()
     try:
         for looked in deep(module, profile=args.profile, device=args.device):
             runs, modes = runs + looked.runs, {**modes, ASSUMED[looked.verdict.mode]: None}
-            found += [d for d in looked.verdict.findings if d not in found]
-            found += [looked.stopped] if looked.stopped is not None else []
+            diagnostics += [d for d in looked.verdict.findings if d not in diagnostics]
+            diagnostics += [looked.stopped] if looked.stopped is not None else []
     except PtoError as error:
-        found += error.diagnostics
-    early = sum(d.code == EARLY for d in found)
-    return found, f"{name}: {'; '.join(modes) or 'not run'}; {runs - early} of {runs} runs"
+        diagnostics += error.diagnostics
+    early = sum(d.code == EARLY for d in diagnostics)
+    return diagnostics, f"{name}: {'; '.join(modes) or 'not run'}; {runs - early} of {runs} runs"
 
 
 def _fix(path: Path, args: argparse.Namespace) -> int:
@@ -275,10 +277,12 @@ def _fix(path: Path, args: argparse.Namespace) -> int:
     return write_fixed(path, module, runs, args.out)
 
 
-def _summary(files: int, targets: Sequence[str], found: Sequence[Diagnostic]) -> list[render.Piece]:
+def _summary(
+    files: int, targets: Sequence[str], diagnostics: Sequence[Diagnostic]
+) -> list[render.Piece]:
     count = f"{files} file{'s' * (files != 1)}"
     where = "; ".join(targets) or "not well formed"
-    return findings.counted(found, f" in {count}, {where}\n")
+    return findings.counted(diagnostics, f" in {count}, {where}\n")
 
 
 def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
@@ -287,11 +291,11 @@ def _compare(files: Sequence[Path], args: argparse.Namespace) -> int:
     every: list[Diagnostic] = []
     table: list[dict[str, Any]] = []
     for path in files:
-        module, found = load(path, args)
+        module, diagnostics = load(path, args)
         if module is None:
-            every += found
+            every += diagnostics
             if findings.is_text(args):
-                console.show(found, stream=sys.stdout)
+                console.show(diagnostics, stream=sys.stdout)
             continue
         refused = {name: _refusals(path, module, name, args) for name in PROFILES}
         accepted |= not all(refused.values())
@@ -317,8 +321,8 @@ def _refusals(
         except PtoError as error:
             return list(error.diagnostics)
     target = target_of(module, profile=profile, edition=_edition(args))
-    found = verify(module, target.profile, level=args.level)
-    return [d for d in found if d.severity == "error"]
+    diagnostics = verify(module, target.profile, level=args.level)
+    return [d for d in diagnostics if d.severity == "error"]
 
 
 def _verdict(name: str, errors: Sequence[Diagnostic]) -> list[render.Piece]:

@@ -47,8 +47,8 @@ class CommandLine(argparse.ArgumentParser):
         self._conditions: list[_Condition] = []
 
     def error(self, message: str) -> NoReturn:
-        told, help = self._reworded(message)
-        raise fail("PTO-U013", told, help=help or f"`{self.prog} --help` lists the options")
+        reworded, help = self._reworded(message)
+        raise fail("PTO-U013", reworded, help=help or f"`{self.prog} --help` lists the options")
 
     def _reworded(self, message: str) -> tuple[str, str | None]:
         """The message of argparse as ours, and a help line if there is a better one than usual."""
@@ -61,15 +61,15 @@ class CommandLine(argparse.ArgumentParser):
         parts = _ARGPARSE.fullmatch(message)
         if parts is None:
             return message, None
-        option, said = parts[1].rpartition("/")[2], parts[2]
-        value = _VALUE.fullmatch(said)
+        option, detail = parts[1].rpartition("/")[2], parts[2]
+        value = _VALUE.fullmatch(detail)
         if value is not None:
             return f"{option}: {value[2]} is no {_KINDS[value[1]]}", None
-        choice = _CHOICE.fullmatch(said)
+        choice = _CHOICE.fullmatch(detail)
         if choice is None:
-            return f"{option}: {said}", None
-        word, known = choice[1].strip("'"), re.findall(r"[^', ]+", choice[2])
-        return f"{option}: there is no {word!r}; it is {', '.join(known)}", nearest(word, known)
+            return f"{option}: {detail}", None
+        word, choices = choice[1].strip("'"), re.findall(r"[^', ]+", choice[2])
+        return f"{option}: there is no {word!r}; it is {', '.join(choices)}", nearest(word, choices)
 
     def _options(self) -> list[str]:
         return [word for action in self._actions for word in action.option_strings]
@@ -83,19 +83,21 @@ class CommandLine(argparse.ArgumentParser):
 
     def only_with(self, action: argparse.Action, *others: argparse.Action, why: str) -> None:
         """Refuse an option unless one of the others is given; `why` ends the message."""
-        names = tuple(each.dest for each in others)
+        names = tuple(other.dest for other in others)
         self._conditions.append(self._condition(action, others=names, why=why))
 
     @staticmethod
-    def _condition(action: argparse.Action, **what: Any) -> _Condition:
+    def _condition(action: argparse.Action, **requirements: Any) -> _Condition:
         option = max(action.option_strings, key=len)
-        return _Condition(option, action.dest, action.default, **what)
+        return _Condition(option, action.dest, action.default, **requirements)
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         parsed = super().parse_args(args, namespace)
-        for each in self._conditions:
-            if getattr(parsed, each.attribute) != each.default:
-                self._require(each, parsed)
+        for condition in self._conditions:
+            if getattr(parsed, condition.attribute) != condition.default:
+                self._require(condition, parsed)
         return parsed
 
     def _require(self, condition: _Condition, parsed: argparse.Namespace) -> None:

@@ -24,21 +24,21 @@ def lines(report: Report) -> list[Piece]:
     """The same facts as text."""
     if report.engine != "jit":
         return [("dim", f"engine {report.engine}: nothing is compiled\n")]
-    found = [*_groups(report), *_counted("not compiled", report.left_out)]
+    out = [*_groups(report), *_counted("not compiled", report.left_out)]
     if not report.left_out:
-        found.append(("dim", "every operation was compiled\n"))
+        out.append(("dim", "every operation was compiled\n"))
     if not report.fallbacks:
-        found.append(("dim", "no host fallback in this run\n"))
-    return [*found, *_counted("host fallbacks in this run", report.fallbacks)]
+        out.append(("dim", "no host fallback in this run\n"))
+    return [*out, *_counted("host fallbacks in this run", report.fallbacks)]
 
 
 def _groups(report: Report) -> list[Piece]:
-    found: list[Piece] = [("dim", f"fused groups: {len(report.fused)}\n")]
-    found += [("", f"  {' + '.join(group)}\n") for group in report.fused]
+    out: list[Piece] = [("dim", f"fused groups: {len(report.fused)}\n")]
+    out += [("", f"  {' + '.join(group)}\n") for group in report.fused]
     copies = Counter(report.forwarded).items()
     if copies:
-        found.append(("dim", "copies that are not made, since their readers use the source:\n"))
-    return [*found, *(("", f"  {count} x {name}\n") for name, count in copies)]
+        out.append(("dim", "copies that are not made, since their readers use the source:\n"))
+    return [*out, *(("", f"  {count} x {name}\n") for name, count in copies)]
 
 
 def _counted(title: str, counts: Mapping[tuple[str, str], int]) -> list[Piece]:

@@ -91,11 +91,11 @@ def _bash(commands: list[_Command]) -> Iterator[str]:
         yield f"        {'|'.join(option.names)}) words={' '.join(option.values)!r};;"
     yield "    esac"
     yield "    if [[ $COMP_CWORD -eq 1 ]]; then"
-    yield f"        words='{' '.join(each.name for each in commands)}'"
+    yield f"        words='{' '.join(command.name for command in commands)}'"
     yield "    elif [[ -z $words && $word == -* ]]; then"
     yield "        case ${COMP_WORDS[1]} in"
-    for each in commands:
-        yield f"            {each.name}) words='{' '.join(_words(each))}';;"
+    for command in commands:
+        yield f"            {command.name}) words='{' '.join(_words(command))}';;"
     yield "        esac"
     yield "    fi"
     yield '    [[ -n $words ]] && COMPREPLY=($(compgen -W "$words" -- "$word"))'
@@ -105,12 +105,12 @@ def _bash(commands: list[_Command]) -> Iterator[str]:
 
 def _valued(commands: list[_Command]) -> list[_Option]:
     """Options with a list of values, each name once with all values that a command takes."""
-    found: dict[tuple[str, ...], dict[str, None]] = {}
+    values_of: dict[tuple[str, ...], dict[str, None]] = {}
     for command in commands:
         for option in command.options:
             if option.values:
-                found.setdefault(option.names, {}).update(dict.fromkeys(option.values))
-    return [_Option(names, "", True, tuple(values)) for names, values in found.items()]
+                values_of.setdefault(option.names, {}).update(dict.fromkeys(option.values))
+    return [_Option(names, "", True, tuple(values)) for names, values in values_of.items()]
 
 
 def _words(command: _Command) -> list[str]:
@@ -121,15 +121,15 @@ def _zsh(commands: list[_Command]) -> Iterator[str]:
     yield "#compdef pto"
     yield "_pto() {"
     yield "    local -a commands=("
-    for each in commands:
-        yield f"        {_quoted(f'{each.name}:{each.about}')}"
+    for command in commands:
+        yield f"        {_quoted(f'{command.name}:{command.about}')}"
     yield "    )"
     yield "    if (( CURRENT == 2 )); then _describe command commands; return; fi"
     yield "    shift words; (( CURRENT-- ))"
     yield "    case $words[1] in"
-    for each in commands:
-        yield f"        {each.name}) _arguments \\"
-        for option in each.options:
+    for command in commands:
+        yield f"        {command.name}) _arguments \\"
+        for option in command.options:
             for name in option.names:
                 yield f"            {_quoted(_zsh_option(name, option))} \\"
         yield "            '*:file:_files';;"
@@ -147,16 +147,17 @@ def _zsh_option(name: str, option: _Option) -> str:
 
 
 def _fish(commands: list[_Command]) -> Iterator[str]:
-    for each in commands:
-        yield f"complete -c pto -n __fish_use_subcommand -a {each.name} -d {_quoted(each.about)}"
-        for option in each.options:
+    for command in commands:
+        about = _quoted(command.about)
+        yield f"complete -c pto -n __fish_use_subcommand -a {command.name} -d {about}"
+        for option in command.options:
             named = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 for name in option.names
             )
             value = " -r" if option.takes_value else ""
             value += f" -f -a {_quoted(' '.join(option.values))}" if option.values else ""
-            inside = f"'__fish_seen_subcommand_from {each.name}'"
+            inside = f"'__fish_seen_subcommand_from {command.name}'"
             yield f"complete -c pto -n {inside} {named}{value} -d {_quoted(option.about)}"
 
 

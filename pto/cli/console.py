@@ -53,10 +53,10 @@ def show(
     stream: TextIO | None = None,
 ) -> None:
     """Write findings to `stream` (standard error), a blank line between them."""
-    known = sources or Sources()
+    texts = sources or Sources()
     for index, diagnostic in enumerate(diagnostics):
         gap: list[Piece] = [("", "\n")] if index else []
-        write(gap + pieces(diagnostic, known), stream or sys.stderr)
+        write(gap + pieces(diagnostic, texts), stream or sys.stderr)
 
 
 def write_markdown(page: str, stream: TextIO | None = None) -> None:

@@ -54,11 +54,11 @@ def _kernel(file: str, args: argparse.Namespace) -> CppKernel:
 
 def _only_kernel(file: str) -> str:
     """The name of the only kernel of a source, if it is not a template."""
-    found = re.findall(r"(template[^;{]*)?__global__[^;{]*?(\w+)\s*\(", read_source(file))
-    known = dict.fromkeys(name for _, name in found)
-    if len(known) == 1 and not any(template for template, _ in found):
-        return found[0][1]
-    listed = f"; it has {', '.join(known)}" if known else ""
+    kernels = re.findall(r"(template[^;{]*)?__global__[^;{]*?(\w+)\s*\(", read_source(file))
+    names = dict.fromkeys(name for _, name in kernels)
+    if len(names) == 1 and not any(template for template, _ in kernels):
+        return kernels[0][1]
+    listed = f"; it has {', '.join(names)}" if names else ""
     raise fail(
         "PTO-U031",
         f"which kernel of {file} is to run?{listed}",
@@ -70,8 +70,8 @@ def _parameters(kernel: CppKernel) -> list[LaunchParameter]:
     """The parameters of a kernel, with the names in the source if they can be found."""
     name = kernel.entry.partition("<")[0].strip()
     text = kernel.source.path.read_text(encoding="utf-8", errors="replace")
-    found = re.search(rf"__global__[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)", text)
-    words = [w.split()[-1].lstrip("*&") for w in found[1].split(",")] if found and found[1] else []
+    match = re.search(rf"__global__[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)", text)
+    words = [w.split()[-1].lstrip("*&") for w in match[1].split(",")] if match and match[1] else []
     kinds = kernel.parameters
     if len(words) != len(kinds):
         words = [f"arg{n}" for n in range(len(kinds))]
@@ -103,9 +103,9 @@ class KernelLaunch(LoadedLaunch):
         return self.kernel.run(*self.values, **self._options(args))
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
-        found = self.kernel.sanitize(*self.values, **self._options(args))
-        last = getattr(found, "summary", "") if found else "sanitizer: no findings"
-        return None, findings.show(found, args, [("title", f"{last}\n")] if last else [])
+        findings_list = self.kernel.sanitize(*self.values, **self._options(args))
+        last = getattr(findings_list, "summary", "") if findings_list else "sanitizer: no findings"
+        return None, findings.show(findings_list, args, [("title", f"{last}\n")] if last else [])
 
     def time(self, args: argparse.Namespace) -> int:
         from pto.cli.time import shown
@@ -119,10 +119,10 @@ def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], s
     try:
         kernel = _kernel(file, args)
         values: list[Any] = build(_parameters(kernel), parse_args(args.arg), args.seed)
-        found = list(kernel.check(*values, blocks=args.blocks))
+        findings_list = list(kernel.check(*values, blocks=args.blocks))
     except PtoError as error:
         if all(d.is_request for d in error.diagnostics):
             raise
         return "", list(error.diagnostics), ""
-    said = f"{file}: judged by a run of {args.blocks} blocks with these arguments"
-    return f"profile {kernel.source.profile}", found, said
+    note = f"{file}: judged by a run of {args.blocks} blocks with these arguments"
+    return f"profile {kernel.source.profile}", findings_list, note

@@ -33,22 +33,24 @@ def run(args: argparse.Namespace) -> int:
         errors = _errors(module, args)
         if errors:
             raise PtoError(*errors)
-    found = compare(first, second, profile=args.profile, device=args.device)
-    every, same = [*found.order, *found.fences], found.is_same
-    findings.show(every, args, _summary(found), same=same, fences=found.both, runs=found.runs)
+    compared = compare(first, second, profile=args.profile, device=args.device)
+    every, same = [*compared.order, *compared.fences], compared.is_same
+    findings.show(
+        every, args, _summary(compared), same=same, fences=compared.both, runs=compared.runs
+    )
     return 0 if same else 1
 
 
 def _errors(module: Module, args: argparse.Namespace) -> list[Diagnostic]:
-    _, found = judge(module, profile=args.profile, device=args.device)
-    return [d for d in found if d.severity == "error"]
+    _, findings_list = judge(module, profile=args.profile, device=args.device)
+    return [d for d in findings_list if d.severity == "error"]
 
 
-def _summary(found: Compared) -> list[Piece]:
-    fences = f"{found.both} fences in both programs, {found.other} in one or elsewhere"
-    runs = f"{found.runs} run{'s' * (found.runs != 1)} on generated inputs"
-    gap: list[Piece] = [("", "\n")] if found.order or found.fences else []
-    if found.is_same:
+def _summary(compared: Compared) -> list[Piece]:
+    fences = f"{compared.both} fences in both programs, {compared.other} in one or elsewhere"
+    runs = f"{compared.runs} run{'s' * (compared.runs != 1)} on generated inputs"
+    gap: list[Piece] = [("", "\n")] if compared.order or compared.fences else []
+    if compared.is_same:
         return [*gap, ("value", "the same order"), ("dim", f": {fences}; {runs}\n")]
-    many = f"{len(found.order)} difference{'s' * (len(found.order) != 1)}"
+    many = f"{len(compared.order)} difference{'s' * (len(compared.order) != 1)}"
     return [*gap, ("error", f"another order: {many}"), ("dim", f"; {fences}; {runs}\n")]

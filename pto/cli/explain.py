@@ -44,17 +44,17 @@ def run(args: argparse.Namespace) -> int:
 def codes() -> list[str]:
     """Every code that has a page, in the order of `AREAS`."""
     names = (entry.name for entry in (resources.files("pto") / "explain").iterdir())
-    found = [name.removesuffix(".md") for name in names if name.endswith(".md")]
+    listed = [name.removesuffix(".md") for name in names if name.endswith(".md")]
     order = list(AREAS)
-    return sorted(found, key=lambda code: (order.index(code[4]), code))
+    return sorted(listed, key=lambda code: (order.index(code[4]), code))
 
 
 def page(code: str) -> str:
     """The Markdown of one page; `code` in any spelling (`s003`, `PTO-S003`)."""
-    known = codes()
+    every = codes()
     wanted = normal_form(code)
-    if wanted not in known:
-        advice = nearest(wanted, known) or "`pto explain` lists every code"
+    if wanted not in every:
+        advice = nearest(wanted, every) or "`pto explain` lists every code"
         raise fail("PTO-U002", f"there is no code `{code}`", help=advice)
     return "\n".join(_sections(wanted))
 
@@ -74,14 +74,14 @@ def title(text: str) -> str:
 
 def programs(code: str) -> tuple[str, str, str]:
     """The language, the wrong and the right program of a page."""
-    found = _DIFF.search(_read(code))
-    if found is None:
+    diff = _DIFF.search(_read(code))
+    if diff is None:
         raise ValueError(f"{code}.md has no block ```diff LANGUAGE")
-    lines = found[2].split("\n")
+    lines = diff[2].split("\n")
     wrong, right = (
         "\n".join(line[1:] for line in lines if line[:1] != other) for other in ("+", "-")
     )
-    return found[1], wrong, right
+    return diff[1], wrong, right
 
 
 def findings(program: str) -> list[Diagnostic]:
@@ -109,9 +109,9 @@ def _sections(code: str) -> Iterator[str]:
             yield f"- {', '.join(names[:_NAMED])}{more}: {sentence}"
         yield ""
     yield f"## Wrong\n\n```{language}\n{wrong}\n```\n"
-    told = [d for d in findings(wrong) if d.code == code] if language == "pto" else []
-    if told:
-        yield f"```text\n{told[0].severity}[{code}]: {told[0].message}\n```\n"
+    reported = [d for d in findings(wrong) if d.code == code] if language == "pto" else []
+    if reported:
+        yield f"```text\n{reported[0].severity}[{code}]: {reported[0].message}\n```\n"
     yield f"## Right\n\n```{language}\n{right}\n```\n"
 
 
@@ -120,13 +120,13 @@ def _rules() -> dict[str, dict[str, list[str]]]:
     """Code -> sentence of a rule -> the instructions with this rule."""
     from pto.isa.table import rows
 
-    found: dict[str, dict[str, list[str]]] = {}
+    sentences: dict[str, dict[str, list[str]]] = {}
     for row in rows():
         for rule in row.rules:
             where = f" on {', '.join(rule.profiles)}" if rule.profiles else ""
-            names = found.setdefault(rule.code, {}).setdefault(rule.sentence + where, [])
+            names = sentences.setdefault(rule.code, {}).setdefault(rule.sentence + where, [])
             names.append(row.name.removeprefix("pto."))
-    return found
+    return sentences
 
 
 def _read(code: str) -> str:
@@ -134,10 +134,10 @@ def _read(code: str) -> str:
 
 
 def _listing() -> list[Piece]:
-    known = codes()
+    every = codes()
     out: list[Piece] = []
     for letter, area in AREAS.items():
-        rows = [code for code in known if code[4] == letter]
+        rows = [code for code in every if code[4] == letter]
         if rows:
             out.append(("title", f"{area}\n"))
         for code in rows:

@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
     called = read_launch(args)
     name = entry_functions(called.module, args.entry)[0].symbol
     how = {"blocks": args.blocks, "profile": args.profile, "device": args.device}
-    made = export([called.module], [called.values], args.out, name=name, **how)
+    exported = export([called.module], [called.values], args.out, name=name, **how)
     if findings.is_text(args):
-        print(made)
+        print(exported)
     else:
-        findings.data(args, folder=str(made.path), kernel=made.name, us=made.us)
+        findings.data(args, folder=str(exported.path), kernel=exported.name, us=exported.us)
     return 0

@@ -51,7 +51,7 @@ def is_quiet(args: argparse.Namespace) -> bool:
 
 
 def show(
-    found: Sequence[Diagnostic],
+    diagnostics: Sequence[Diagnostic],
     args: argparse.Namespace,
     summary: Iterable[Piece] = (),
     *,
@@ -60,28 +60,28 @@ def show(
 ) -> int:
     """Print findings and a summary by `--format`; 1 when one of them is an error."""
     if is_text(args):
-        console.show(found, stream=stream or sys.stdout)
+        console.show(diagnostics, stream=stream or sys.stdout)
         console.write(() if is_quiet(args) else summary, stream)
     elif args.format == "sarif":
-        print(render.as_sarif([*found, *_warned], __version__))
+        print(render.as_sarif([*diagnostics, *_warned], __version__))
     else:
-        data(args, found, (), **header)
-    return 1 if any(d.severity == "error" for d in found) else 0
+        data(args, diagnostics, (), **header)
+    return 1 if any(d.severity == "error" for d in diagnostics) else 0
 
 
 def data(
     args: argparse.Namespace,
-    found: Sequence[Diagnostic] = (),
+    diagnostics: Sequence[Diagnostic] = (),
     lines: Iterable[Any] | None = None,
     **header: Any,
 ) -> None:
     """Print results as JSON: one object, or a line for each object of `lines` and each finding."""
-    every = [*found, *_warned]
+    every = [*diagnostics, *_warned]
     if args.format == "json":
         print(render.as_json(every, **header))
         return
-    for each in ([header] if lines is None else lines, map(render.plain, every)):
-        for value in each:
+    for group in ([header] if lines is None else lines, map(render.plain, every)):
+        for value in group:
             line(value)
 
 
@@ -98,13 +98,13 @@ def collected_warnings(args: argparse.Namespace) -> Generator[None]:
     before = warnings.showwarning
 
     def heard(message: Warning | str, *rest: Any, **named: Any) -> None:
-        found = getattr(message, "finding", None)
-        if not isinstance(found, Diagnostic):
+        finding = getattr(message, "finding", None)
+        if not isinstance(finding, Diagnostic):
             before(message, *rest, **named)
         elif is_text(args):
-            console.show([found])
+            console.show([finding])
         else:
-            _warned.append(found)
+            _warned.append(finding)
 
     with warnings.catch_warnings():
         # PtoWarning is a finding; warning filters of the environment do not hide it
@@ -120,11 +120,11 @@ def show_verdict(verdict: Verdict, args: argparse.Namespace) -> int:
     return show(list(verdict.findings), args, summary, target=target, mode=verdict.mode)
 
 
-def counted(found: Sequence[Diagnostic], rest: str, first: str = "") -> list[Piece]:
+def counted(diagnostics: Sequence[Diagnostic], rest: str, first: str = "") -> list[Piece]:
     """The last line of a report: the numbers of errors and warnings, and the target."""
-    errors = sum(d.severity == "error" for d in found)
-    numbers = (errors, "error"), (len(found) - errors, "warning")
+    errors = sum(d.severity == "error" for d in diagnostics)
+    numbers = (errors, "error"), (len(diagnostics) - errors, "warning")
     words = [f"{n} {word}{'s' * (n != 1)}" for n, word in numbers if n]
-    style = "error" if errors else "warning" if found else "value"
-    gap: list[Piece] = [("", "\n")] if found else []
+    style = "error" if errors else "warning" if diagnostics else "value"
+    gap: list[Piece] = [("", "\n")] if diagnostics else []
     return [*gap, (style, f"{first}{', '.join(words) or 'no findings'}"), ("dim", rest)]

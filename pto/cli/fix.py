@@ -20,22 +20,22 @@ HELP = f"write a copy, FILE{SUFFIX}, with fixes that were put in, run again and 
 def write_fixed(file: Path, module: Module, launches: Sequence[TrialRun], out: str | None) -> int:
     """Fix a program and print the changes; 0 if no finding is left."""
     target = Path(out) if out else file.with_suffix(SUFFIX)
-    found = repair(module, launches, read_source(file))
-    if found.done:
-        write_whole(target, found.text)
-    console.write(_words(found, target))
-    return 1 if found.left else 0
+    repaired = repair(module, launches, read_source(file))
+    if repaired.done:
+        write_whole(target, repaired.text)
+    console.write(_words(repaired, target))
+    return 1 if repaired.left else 0
 
 
-def _words(found: Repair, target: Path) -> list[Piece]:
+def _words(repaired: Repair, target: Path) -> list[Piece]:
     out: list[Piece] = []
-    for words in found.done:
+    for words in repaired.done:
         out += [("help", "fixed "), ("", f"{words}\n")]
-    for d in found.left:
+    for d in repaired.left:
         out += [("error", "no proven fix "), ("", f"{d.loc or ''}: {d.message} [{d.code}]\n")]
-    if found.done:
-        state = "not clean yet" if found.left else "re-run: clean"
+    if repaired.done:
+        state = "not clean yet" if repaired.left else "re-run: clean"
         out += [("title", f"{target}"), ("dim", f" written, {state}\n")]
-    elif not found.left:
+    elif not repaired.left:
         out.append(("value", "nothing to fix\n"))
     return out

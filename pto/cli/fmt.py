@@ -53,25 +53,25 @@ def run(args: argparse.Namespace) -> int:
             raise fail("PTO-U006", "--cpp prints one program: without --write and --check")
         sys.stdout.write(_cpp(parse(read_source(files[0]), str(files[0])), args))
         return 0
-    found: list[Diagnostic] = []
-    made: list[tuple[Path, str, str]] = []
+    errors: list[Diagnostic] = []
+    printed: list[tuple[Path, str, str]] = []
     for path in files:
         try:
             before = read_source(path)
-            made.append((path, before, _printed(before, str(path), args)))
+            printed.append((path, before, _printed(before, str(path), args)))
         except PtoError as error:
-            found += error.diagnostics
-    changed = [path for path, before, after in made if before != after]
-    for path, _, after in made if args.write and not found else ():  # all files or none
+            errors += error.diagnostics
+    changed = [path for path, before, after in printed if before != after]
+    for path, _, after in printed if args.write and not errors else ():  # all files or none
         if path in changed:
             write_whole(path, after)
-    if found:
-        raise PtoError(*found)
+    if errors:
+        raise PtoError(*errors)
     if findings.is_text(args):
         rewritten = args.check or args.write
-        sys.stdout.write("".join(f"{path}\n" for path in changed) if rewritten else made[0][2])
+        sys.stdout.write("".join(f"{path}\n" for path in changed) if rewritten else printed[0][2])
     else:
-        listed = [{"file": str(p), "changed": p in changed, "text": text} for p, _, text in made]
+        listed = [{"file": str(p), "changed": p in changed, "text": text} for p, _, text in printed]
         findings.data(args, (), listed, files=listed)
     return 1 if args.check and changed else 0
 

@@ -56,15 +56,15 @@ def add_arguments(parser: CommandLine) -> None:
     for name in ("rtol", "atol"):
         text = f"allow differences up to this {name}; default: that of the test"
         diff.add_argument(f"--{name}", metavar=name[0].upper(), type=float, help=text)
-    for each in (run, check, time, diff):
-        each.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
-        options.add_selection(each, "scenes")
-        options.add_timeout(each, "a run of a graph", 300.0)
-        options.add_scene(each)
-        findings.add_format(each)
-    for each in (run, check):
-        options.add_jobs(each)
-        options.add_on(each)
+    for verb in (run, check, time, diff):
+        verb.add_argument("path", metavar="PATH", type=Path, nargs="+", help="files or folders")
+        options.add_selection(verb, "scenes")
+        options.add_timeout(verb, "a run of a graph", 300.0)
+        options.add_scene(verb)
+        findings.add_format(verb)
+    for verb in (run, check):
+        options.add_jobs(verb)
+        options.add_on(verb)
 
 
 _DRY = "run only the orchestration, without kernels and values; for real sizes of a model"
@@ -83,20 +83,20 @@ def run(args: argparse.Namespace) -> int:
         suite.require_possible(args)
         plan = suite.plan_scenes(args, is_watched=True, is_dry=args.dry)
         return suite.run_plan(plan, args)
-    found = list(options.chosen_scenes(args).find())
-    if not found:
+    graphs = list(options.chosen_scenes(args).find())
+    if not graphs:
         raise fail("PTO-U320", f"{args.path[0]} has no scene test or graph that matches")
-    return (_time if args.what == "time" else _diff)(args, _only(found))
+    return (_time if args.what == "time" else _diff)(args, _only(graphs))
 
 
-def _only(found: Sequence[Graph | Outcome]) -> Graph:
+def _only(graphs: Sequence[Graph | Outcome]) -> Graph:
     """The only scene, for commands that accept one."""
-    first = found[0]
+    first = graphs[0]
     if isinstance(first, Outcome):
         raise fail("PTO-U322", first.why)
-    if len(found) > 1:
-        names = ", ".join(each.name for each in found[:3])
-        raise fail("PTO-U320", f"{len(found)} scenes match: {names}", help="choose one with -k")
+    if len(graphs) > 1:
+        names = ", ".join(graph.name for graph in graphs[:3])
+        raise fail("PTO-U320", f"{len(graphs)} scenes match: {names}", help="choose one with -k")
     return first
 
 
@@ -107,8 +107,8 @@ def _diff(args: argparse.Namespace, case: Graph) -> int:
     rtol, atol = case.tolerances
     rtol = rtol if args.rtol is None else args.rtol
     atol = atol if args.atol is None else args.atol
-    with tempfile.TemporaryDirectory(prefix="pto-graph-") as own:
-        ours = Path(own) if args.record is None else args.record
+    with tempfile.TemporaryDirectory(prefix="pto-graph-") as scratch:
+        ours = Path(scratch) if args.record is None else args.record
         tasks = _record(case, ours, args.timeout, inputs=args.golden is not None)
         if args.record is not None:
             print(f"{case.name}: {tasks:,} tasks recorded in {args.record}")
@@ -117,7 +117,7 @@ def _diff(args: argparse.Namespace, case: Graph) -> int:
         if args.against is not None:
             if isinstance(case, PythonGraph):
                 raise fail("PTO-U061", f"the kernels of {case.name} name their own profile")
-            other = Path(own) / "against"
+            other = Path(scratch) / "against"
             _record(replace(case, profile=args.against), other, args.timeout)
         if args.golden is not None:
             report = shadow.compare(ours, args.golden, rtol, atol)
@@ -127,12 +127,12 @@ def _diff(args: argparse.Namespace, case: Graph) -> int:
             assert not isinstance(case, PythonGraph)
             _record(case, ours, args.timeout, report.first.number)
             extract.write(args.extract, case.source(), ours, other, rtol, atol)
-    found = report.finding()
-    if args.format == "text" and found is None:
+    finding = report.finding()
+    if args.format == "text" and finding is None:
         print(f"{case.name}: {report.tasks:,} tasks, all within rtol {rtol:g} and atol {atol:g}")
     else:
-        findings.show([] if found is None else [found], args)
-    return 0 if found is None else 1
+        findings.show([] if finding is None else [finding], args)
+    return 0 if finding is None else 1
 
 
 def _record(

@@ -67,8 +67,8 @@ def _chosen(name: str | None, profile: str | None) -> list[Instr]:
     if name:
         row = table.lookup(name) or table.lookup(f"pto.{name.lower()}")
         if row is None:
-            known = table.suggest(f"pto.{name.lower()}") or "`pto isa` lists them"
-            raise fail("PTO-U007", f"there is no instruction `{name}`", help=known)
+            advice = table.suggest(f"pto.{name.lower()}") or "`pto isa` lists them"
+            raise fail("PTO-U007", f"there is no instruction `{name}`", help=advice)
         return [row]
     rows = list(table.rows())
     if profile is None:
@@ -118,7 +118,7 @@ def _coverage(rows: Sequence[Instr]) -> list[Piece]:
         counts = [sum(map(test, members)) for test in measures.values()]
         out.append(("", _count_line(describe.SECTIONS[section], counts)))
     totals = [sum(map(test, rows)) for test in measures.values()]
-    own = " ".join(row.mnemonic for row in rows if compiled_as(row) == "emitter")
+    emitted = " ".join(row.mnemonic for row in rows if compiled_as(row) == "emitter")
     left: dict[str, list[str]] = {}
     for row in rows:
         if row.body is not None and compiled_as(row) is None:
@@ -128,9 +128,9 @@ def _coverage(rows: Sequence[Instr]) -> list[Piece]:
         *out,
         ("title", _count_line("all", totals)),
         ("", "\nCompiled by an emitter of their own, beside the meaning and tested against it:\n"),
-        ("dim", _listed(own)),
+        ("dim", _listed(emitted)),
         ("", "\nRun by the reference engine inside compiled code, and why:\n"),
-        *(("dim", _listed(each)) for each in reasons),
+        *(("dim", _listed(names_of)) for names_of in reasons),
     ]
 
 
@@ -144,7 +144,7 @@ def _count_line(name: str, cells: Iterable[object]) -> str:
 
 def _tested_names(folder: Path) -> set[str]:
     """Operation names in our own test programs and tests."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in [*folder.rglob("*.pto"), *folder.rglob("*.py")]:
-        found |= set(_NAME.findall(path.read_text(encoding="utf-8", errors="replace")))
-    return found
+        names |= set(_NAME.findall(path.read_text(encoding="utf-8", errors="replace")))
+    return names

@@ -52,12 +52,12 @@ def run(args: argparse.Namespace) -> int:
         raise fail("PTO-U061", "--timeout and --memory must be positive")
     total = len(args.candidates)
 
-    def done(number: int, found: Judgement) -> None:
+    def done(number: int, judgement: Judgement) -> None:
         if args.format == "lines":
-            findings.line(found.to_json())
+            findings.line(judgement.to_json())
         elif args.format == "text":
-            console.write(found.pieces())
-            console.show([d for c in found.failed for d in c.findings], stream=sys.stdout)
+            console.write(judgement.pieces())
+            console.show([d for c in judgement.failed for d in c.findings], stream=sys.stdout)
 
     judged = judge_all(
         args.task,
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     )
     accepted = sum(map(bool, judged))
     if args.format == "json":
-        findings.data(args, (), judgements=[each.to_json() for each in judged])
+        findings.data(args, (), judgements=[judgement.to_json() for judgement in judged])
     elif args.format == "text" and total > 1:
         console.write([("title", f"{accepted} of {total} candidates accepted\n")])
     return 0 if accepted == total else 1

@@ -134,20 +134,20 @@ def _legality(described: TileType, target: Profile) -> list[Diagnostic]:
     form = described.layout
     fractal = form.fractal if form.is_boxed else None
     pad = "custom" if described.pad.is_custom else described.pad.name
-    found = list(
+    findings_list = list(
         check_tile(target, described.role.value, form.name, fractal, described.dtype.name, pad=pad)
     )
-    room = _room(described, target)
-    if described.nbytes > room:
+    capacity = _room(described, target)
+    if described.nbytes > capacity:
         where = described.space.value.upper()
-        found.append(
+        findings_list.append(
             Diagnostic(
                 "PTO-M001",
                 f"{described}: {described.nbytes} bytes do not fit in {where}, "
-                f"which has {room} bytes under profile {target}",
+                f"which has {capacity} bytes under profile {target}",
             )
         )
-    return found
+    return findings_list
 
 
 def _room(described: TileType, target: Profile) -> int:
@@ -185,8 +185,8 @@ def _facts(t: TileType, target: Target | None) -> list[tuple[str, str]]:
     if t.compact is not Compact.NULL:
         facts.append(("compact", t.compact.name.lower()))
     if target is not None:
-        room = f"{t.space.value.upper()} has {_room(t, target.profile)} bytes"
-        facts.append(("legal", f"under {target}, where {room}"))
+        capacity = f"{t.space.value.upper()} has {_room(t, target.profile)} bytes"
+        facts.append(("legal", f"under {target}, where {capacity}"))
     return facts
 
 
@@ -222,18 +222,18 @@ class Term:
 
 def terms(t: TileType, r: int, c: int) -> list[Term]:
     """The offset of (r, c) as a sum, largest stride first; the strides are measured."""
-    found: list[Term] = []
+    out: list[Term] = []
     for name, index, size, side, unit in (
         ("r", r, t.rows, t.box[0], (1, 0)),
         ("c", c, t.cols, t.box[1], (0, 1)),
     ):
         if 1 < side < size:
             jump = t.offset(unit[0] * side, unit[1] * side)
-            found.append(Term(f"{name}//{side}", jump, index // side))
-            found.append(Term(f"{name}%{side}", t.offset(*unit), index % side))
+            out.append(Term(f"{name}//{side}", jump, index // side))
+            out.append(Term(f"{name}%{side}", t.offset(*unit), index % side))
         elif size > 1:
-            found.append(Term(name, t.offset(*unit), index))
-    return sorted(found, key=lambda term: -term.stride)
+            out.append(Term(name, t.offset(*unit), index))
+    return sorted(out, key=lambda term: -term.stride)
 
 
 def _formula(t: TileType) -> list[Piece]:

@@ -89,8 +89,8 @@ def _format_of(words: Sequence[str]) -> str:
     if "--json" in words:
         return "json"
     after = [next_ for word, next_ in pairwise(words) if word == "--format"]
-    given = [*after, *(word.partition("=")[2] for word in words if word.startswith("--format="))]
-    return given[0] if given and given[0] in findings.FORMATS else "text"
+    formats = [*after, *(word.partition("=")[2] for word in words if word.startswith("--format="))]
+    return formats[0] if formats and formats[0] in findings.FORMATS else "text"
 
 
 def _drop_output() -> None:
@@ -102,15 +102,15 @@ def _told(error: Exception, args: argparse.Namespace) -> int:
     """Print an error as findings in the format of the command; return the exit status."""
     if _traceback_is_wanted():
         raise error
-    found, status = _findings_of(error)
-    findings.show(found, args, stream=sys.stderr)
+    diagnostics, status = _findings_of(error)
+    findings.show(diagnostics, args, stream=sys.stderr)
     return status
 
 
 def _findings_of(error: Exception) -> tuple[Sequence[Diagnostic], int]:
     if isinstance(error, PtoError):
-        found = error.diagnostics
-        return found, USAGE if all(d.is_request for d in found) else FINDINGS
+        diagnostics = error.diagnostics
+        return diagnostics, USAGE if all(d.is_request for d in diagnostics) else FINDINGS
     if isinstance(error, MemoryError):
         message = f"there is no memory left for this: {error}".rstrip(": ")
         return [Diagnostic("PTO-U008", message)], USAGE
@@ -119,8 +119,8 @@ def _findings_of(error: Exception) -> tuple[Sequence[Diagnostic], int]:
         return [Diagnostic("PTO-U011", f"{where} cannot be used: {why}")], USAGE
     from pto.lang.raised import raised  # only here: most commands do not fail
 
-    found = raised(error)
-    return [found], BROKEN if found.code == "PTO-U009" else FINDINGS
+    diagnostics = raised(error)
+    return [diagnostics], BROKEN if diagnostics.code == "PTO-U009" else FINDINGS
 
 
 def _is_of_the_user(error: Exception) -> bool:

@@ -62,11 +62,11 @@ def add_output(parser: CommandLine) -> None:
 
 def add_values(parser: CommandLine, text: str) -> tuple[argparse.Action, argparse.Action]:
     """`--arg` and `--seed`."""
-    given = parser.add_argument(
+    values = parser.add_argument(
         "--arg", action="append", default=[], metavar="NAME=VALUE", help=text
     )
     seed = parser.add_argument("--seed", type=int, default=0, help=_SEED)
-    return given, seed
+    return values, seed
 
 
 def add_launch(parser: CommandLine, verb: str, values: str, file: str = FILE) -> None:
@@ -81,11 +81,11 @@ def add_launch(parser: CommandLine, verb: str, values: str, file: str = FILE) ->
 def add_python(parser: CommandLine) -> None:
     """`--arg` and `--seed` of commands that only read a program: shapes decide how it is traced."""
     group = parser.add_argument_group("Python kernels")
-    given = group.add_argument(
+    values = group.add_argument(
         "--arg", action="append", default=[], metavar="NAME=VALUE", help=_PYTHON_ARG
     )
     seed = group.add_argument("--seed", type=int, default=0, help=_SEED)
-    parser.only_for(given, seed, languages=(PYTHON,))
+    parser.only_for(values, seed, languages=(PYTHON,))
 
 
 def add_cpp(parser: CommandLine) -> None:
@@ -111,14 +111,14 @@ def add_jobs(parser: CommandLine) -> None:
     parser.add_argument("-j", type=int, metavar="N", help=text)
 
 
-def add_selection(parser: CommandLine, what: str) -> None:
-    text = f"run only {what} with names that match: words, and, or, not, parentheses"
+def add_selection(parser: CommandLine, subject: str) -> None:
+    text = f"run only {subject} with names that match: words, and, or, not, parentheses"
     parser.add_argument("-k", metavar="EXPR", default="", help=text)
 
 
-def add_timeout(parser: CommandLine, what: str, seconds: float | None = None) -> None:
+def add_timeout(parser: CommandLine, subject: str, seconds: float | None = None) -> None:
     default = "" if seconds is None else f"; default: {seconds:.0f}"
-    text = f"stop {what} after this many seconds{default}"
+    text = f"stop {subject} after this many seconds{default}"
     parser.add_argument("--timeout", metavar="S", type=float, default=seconds, help=text)
 
 

@@ -59,7 +59,9 @@ def run(args: argparse.Namespace) -> int:
     events = _events(module, placement, target)
     if findings.is_text(args):
         console.write(report(placement, target))
-        console.write([piece for name, each in events.items() for piece in _ids(name, each)])
+        console.write(
+            [piece for name, occupancy_of in events.items() for piece in _ids(name, occupancy_of)]
+        )
         console.show(placement.warnings, stream=sys.stdout)
     else:
         functions = [_plain(plan, events[plan.name]) for plan in placement.functions]
@@ -179,18 +181,18 @@ def _bar(plan: FunctionPlan, use: BufferUse) -> list[Piece]:
 def _ids(name: str, events: Occupancy) -> list[Piece]:
     """The event ids of a function, each with its lines."""
     out: list[Piece] = []
-    for what in dict.fromkeys(each.what for each in events.used):
-        found = events.of(what)
-        limit = events.buffers if what == BUFFER else events.available
-        many, line = events.most(what)
+    for resource in dict.fromkeys(use.what for use in events.used):
+        uses = events.of(resource)
+        limit = events.buffers if resource == BUFFER else events.available
+        many, line = events.most(resource)
         where = f" at line {line}" if line else ""
-        known = sum(each.id is not None for each in found)
-        out += [("name", f"  {what:<14}"), ("", f"{known} of {limit} ids")]
+        numbered = sum(use.id is not None for use in uses)
+        out += [("name", f"  {resource:<14}"), ("", f"{numbered} of {limit} ids")]
         out.append(("dim", f", {many} at once{where}\n" if many else "\n"))
-        for each in found:
-            number = "of run" if each.id is None else each.id
-            spans = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in events.lines(each))
-            inside = f" ({', '.join(each.by)})" if each.by else ""
+        for use in uses:
+            number = "of run" if use.id is None else use.id
+            spans = ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in events.lines(use))
+            inside = f" ({', '.join(use.by)})" if use.by else ""
             out.append(("", f"    id {number:<7} lines {spans or '-'}{inside}\n"))
     return [("title", f"\n@{name}: ids in use\n"), *out] if out else []
 
@@ -203,12 +205,12 @@ def _plain(plan: FunctionPlan, events: Occupancy) -> dict[str, Any]:
         {"space": u.space.value, "high": u.high, "most_alive": u.alive, "capacity": u.capacity}
         for u in plan.uses
     ]
-    found: Sequence[Placed] = (*plan.placed, *plan.taken)
+    placed: Sequence[Placed] = (*plan.placed, *plan.taken)
     ids = [
         {"between": e.what, "id": e.id, "lines": events.lines(e), "by": list(e.by)}
         for e in events.used
     ]
-    rows = [_plain_row(plan, p) for p in found]
+    rows = [_plain_row(plan, p) for p in placed]
     return {"name": plan.name, "buffers": rows, "use": uses, "ids": ids}
 
 

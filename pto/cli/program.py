@@ -55,20 +55,21 @@ class ModuleLaunch(LoadedLaunch):
 
     def options(self, args: argparse.Namespace) -> dict[str, Any]:
         names = ("entry", "blocks", "profile", "device", "timeout")
-        given = {name: getattr(args, name) for name in names}
-        return {**given, "args": self.values, "engine": chosen_engine(args.engine)}
+        chosen = {name: getattr(args, name) for name in names}
+        return {**chosen, "args": self.values, "engine": chosen_engine(args.engine)}
 
     def run(self, args: argparse.Namespace) -> Report:
         how = {"schedule": args.schedule, "check_reads": args.check_reads}
-        with _progress(args) as seen:
-            return launch(self.module, **self.options(args), progress=seen, **how)
+        with _progress(args) as progress_bar:
+            return launch(self.module, **self.options(args), progress=progress_bar, **how)
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
         from pto.observe import sanitize
 
-        how = {**self.options(args), "automatic": getattr(args, "automatic", False)}
-        with _progress(args) as seen:
-            verdict = sanitize(self.module, **how, progress=seen)
+        how: dict[str, Any] = self.options(args)
+        how["automatic"] = getattr(args, "automatic", False)
+        with _progress(args) as progress_bar:
+            verdict = sanitize(self.module, **how, progress=progress_bar)
         return verdict.report, findings.show_verdict(verdict, args)
 
     def time(self, args: argparse.Namespace) -> int:
@@ -109,7 +110,7 @@ def read_program(file: str, args: argparse.Namespace, profile: str | None = None
     need neither: the program is the same for all sizes.
     """
     if is_python(file):
-        return traced(file, args, profile, whole=False)[0].module
+        return traced(file, args, profile, complete=False)[0].module
     return parse_file(file)
 
 
@@ -125,27 +126,27 @@ def load_launch(args: argparse.Namespace) -> LoadedLaunch:
 def read_launch(args: argparse.Namespace) -> ModuleLaunch:
     """The module of `args.file`, text or Python, with its arguments."""
     if is_python(args.file):
-        made, values = traced(args.file, args)
-        params = parameters(*entry_functions(made.module, None))
-        return ModuleLaunch(params, values, made.module)
-    module, given = parse_file(args.file), parse_args(args.arg)
-    params = parameters(*entry_functions(module, args.entry), numbers=integers(given))
-    return ModuleLaunch(params, build(params, given, args.seed), module)
+        specialised, values = traced(args.file, args)
+        params = parameters(*entry_functions(specialised.module, None))
+        return ModuleLaunch(params, values, specialised.module)
+    module, texts = parse_file(args.file), parse_args(args.arg)
+    params = parameters(*entry_functions(module, args.entry), numbers=integers(texts))
+    return ModuleLaunch(params, build(params, texts, args.seed), module)
 
 
 def traced(
-    file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
+    file: str, args: argparse.Namespace, profile: str | None = None, *, complete: bool = True
 ) -> tuple[Specialised, list[Any]]:
-    """The program of a Python kernel, and its arguments; `whole`: all of them must be known."""
-    kernel, values = kernel_call(file, args, profile, whole=whole)
+    """The program of a Python kernel, and its arguments; `complete`: all of them must be known."""
+    kernel, values = kernel_call(file, args, profile, complete=complete)
     with users_code():
-        made, _, given = kernel.specialise(values, getattr(args, "blocks", None) or 1)
+        specialised, _, run_args = kernel.specialise(values, getattr(args, "blocks", None) or 1)
     args.entry = None  # the module contains only this kernel
-    return made, given
+    return specialised, run_args
 
 
 def kernel_call(
-    file: str, args: argparse.Namespace, profile: str | None = None, *, whole: bool = True
+    file: str, args: argparse.Namespace, profile: str | None = None, *, complete: bool = True
 ) -> tuple[Kernel[...], list[Any]]:
     """A Python kernel and a value for each parameter: of `--arg`, else of its docstring."""
     from pto.lang.example import example_of
@@ -157,12 +158,12 @@ def kernel_call(
         profile = find_device(str(device)).profile
     if profile is not None:
         kernel = kernel.on(profile)
-    given = parse_args(args.arg)
+    texts = parse_args(args.arg)
     with users_code():
-        example = None if given else example_of(kernel)
+        example = None if texts else example_of(kernel)
         if example is None:
             return kernel, kernel_values(
-                kernel, given if whole else completed(kernel, given), args.seed
+                kernel, texts if complete else completed(kernel, texts), args.seed
             )
         blocks = getattr(args, "blocks", 1)
         args.blocks = example.blocks if blocks in (None, 1) else blocks

@@ -47,19 +47,19 @@ _BLOCKS = "prove for this grid only; default: for every grid"
 
 def run(args: argparse.Namespace) -> int:
     stated = {"blocks": args.blocks, "assume": args.assume}
-    found = _of_kernel(args, stated) if program.is_python(args.file) else _of_text(args, stated)
-    data = [{"kernel": name, **_data(a)} for name, a in found]
-    return findings.show(found.findings, args, found.pieces(), answers=data)
+    proofs = _of_kernel(args, stated) if program.is_python(args.file) else _of_text(args, stated)
+    data = [{"kernel": name, **_data(a)} for name, a in proofs]
+    return findings.show(proofs.findings, args, proofs.pieces(), answers=data)
 
 
 def _of_kernel(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     from pto.lang.any_size import generalised
     from pto.lang.any_size import prove as prove_kernel
 
-    made, values = program.traced(args.file, args, whole=False)
-    general = generalised(made)
-    given = _numbers(args.set, entry_functions(general.made.module, None))
-    return prove_kernel(made, values, general=general, numbers_given=given, **stated)
+    specialised, values = program.traced(args.file, args, complete=False)
+    general = generalised(specialised)
+    numbers = _numbers(args.set, entry_functions(general.made.module, None))
+    return prove_kernel(specialised, values, general=general, numbers_given=numbers, **stated)
 
 
 def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
@@ -67,20 +67,20 @@ def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     target = legal_target(module, profile=args.profile)
     names = [args.entry] if args.entry is not None else entry_names(module)
     functions = [f for name in names for f in entry_functions(module, name)]
-    given = _numbers(args.set, functions)
-    return prove(module, functions, profile=target.profile.name, numbers=given, **stated)
+    numbers = _numbers(args.set, functions)
+    return prove(module, functions, profile=target.profile.name, numbers=numbers, **stated)
 
 
 def _numbers(words: Sequence[str], functions: Sequence[Operation]) -> dict[str, int]:
-    known = [p.name for f in functions for p in parameters(f)]
-    return dict(_number(word, known) for word in words)
+    names = [p.name for f in functions for p in parameters(f)]
+    return dict(_number(word, names) for word in words)
 
 
 def _number(word: str, names: Sequence[str]) -> tuple[str, int]:
     name, sign, value = word.partition("=")
     if not sign or name not in names or not value.removeprefix("-").isdecimal():
-        known = ", ".join(dict.fromkeys(names))
-        raise fail("PTO-U340", f"--set {word}: give NAME=N for an integer argument: {known}")
+        listed = ", ".join(dict.fromkeys(names))
+        raise fail("PTO-U340", f"--set {word}: give NAME=N for an integer argument: {listed}")
     return name, int(value)
 
 

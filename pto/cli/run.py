@@ -59,8 +59,8 @@ def add_arguments(parser: CommandLine) -> None:
     time = watch.add_argument(
         "--time", nargs="?", const="shapes", choices=("shapes", "data"), help=_TIME
     )
-    for each in options.add_timeline(parser):
-        parser.only_with(each, time, why="it shows when each pipe was busy")
+    for action in options.add_timeline(parser):
+        parser.only_with(action, time, why="it shows when each pipe was busy")
     options.add_timeout(parser, "the run")
     options.add_on(parser)
     arrays = "write every array to this folder, as NAME.npy"
@@ -161,9 +161,9 @@ def described(report: Report, arrays: Sequence[tuple[LaunchParameter, Any, Any]]
     }
 
 
-def _header(report: Report, asked: str | None) -> list[Piece]:
+def _header(report: Report, schedule: str | None) -> list[Piece]:
     line: list[Piece] = [("title", f"{report!r}\n")]
-    if asked is not None and parse_schedule(asked) != report.schedule:
+    if schedule is not None and parse_schedule(schedule) != report.schedule:
         from pto.observe.mode import ASSUMED
 
         line.append(("dim", f"  schedule program: {ASSUMED['automatic']}\n"))
@@ -206,6 +206,6 @@ def save(folder: Path, params: Sequence[LaunchParameter], values: Sequence[Any])
         folder.mkdir(parents=True, exist_ok=True)
     for param, value in zip(params, values, strict=True):
         if isinstance(value, np.ndarray):
-            made = BytesIO()
-            np.save(made, value)
-            write_whole(folder / f"{param.name}.npy", made.getvalue())
+            buffer = BytesIO()
+            np.save(buffer, value)
+            write_whole(folder / f"{param.name}.npy", buffer.getvalue())

@@ -41,8 +41,8 @@ def _apply(path: Path, table: dict[str, Any]) -> None:
             help = nearest(key, _KEYS) or f"the settings are {' and '.join(_KEYS)}"
             raise fail("PTO-U014", f"{path}: [tool.pto] has no setting {key!r}", help=help)
         if not isinstance(value, str):
-            told = f"{path}: [tool.pto] {key} is a text, got {value!r}"
-            raise fail("PTO-U014", told, help=f'{key} = "{_EXAMPLES[key]}"')
+            message = f"{path}: [tool.pto] {key} is a text, got {value!r}"
+            raise fail("PTO-U014", message, help=f'{key} = "{_EXAMPLES[key]}"')
     chip = find_device(table["device"]) if "device" in table else None
     profile = table.get("profile") or (chip.profile if chip else None)
     if profile is not None:

@@ -33,17 +33,17 @@ _MOVES: dict[str, Move] = {
 
 def stepper(module: Module, where: str, stream: TextIO | None = None) -> Stepper:
     """A stepper that stops at a line (`12`) or before an instruction counted from 1 (`+3`)."""
-    found = _WHERE.fullmatch(where)
-    if found is None:
+    match = _WHERE.fullmatch(where)
+    if match is None:
         help = "--step 12 stops at line 12, --step +3 before the third instruction"
         raise fail("PTO-U040", f"--step {where}: give a line number or +N", help=help)
     text = module.source.text  # empty for a Python kernel, which is in its file
     texts = Sources({module.source.file: text} if text else None)
     prompt = Prompt(texts, stream or sys.stdin)
-    if found[2]:
-        require_line(module, int(found[2]))
-        return Stepper(prompt.ask, line=int(found[2]))
-    return Stepper(prompt.ask, after=int(found[1]) - 1)
+    if match[2]:
+        require_line(module, int(match[2]))
+        return Stepper(prompt.ask, line=int(match[2]))
+    return Stepper(prompt.ask, after=int(match[1]) - 1)
 
 
 class Prompt:
@@ -77,10 +77,10 @@ def show(stop: Stop, sources: Sources) -> list[Piece]:
     """The line of source with a caret, then the operands."""
     head = f"{stop.core.name}, {stop.done} instruction{'s' * (stop.done != 1)} done\n"
     out: list[Piece] = [("title", head), *place(stop.op.loc, sources, "note", "^", "")]
-    seen: set[int] = set()
+    printed: set[int] = set()
     for value, now in stop.operands:
-        if id(value) not in seen:
-            seen.add(id(value))
+        if id(value) not in printed:
+            printed.add(id(value))
             out += describe(value, now)
     return out
 
@@ -123,8 +123,8 @@ def _tile(tile: Tile) -> list[Piece]:
 def _pointer(pointer: Pointer) -> list[Piece]:
     kind = pointer.dtype
     size = pointer.memory.size - pointer.address
-    shown = f"pointer to {kind.name if kind else 'bytes'}, {pointer.memory.space.value}"
-    head: Piece = ("", f"{shown} {pointer.address:#x}, {size:,} bytes from there\n")
+    description = f"pointer to {kind.name if kind else 'bytes'}, {pointer.memory.space.value}"
+    head: Piece = ("", f"{description} {pointer.address:#x}, {size:,} bytes from there\n")
     count = 0 if kind is None else min(_MOST, size // kind.itemsize)
     if kind is None or count <= 0:
         return [head]
@@ -140,8 +140,8 @@ def _table(array: npt.NDArray[Any], valid: tuple[int, int] | None = None) -> lis
     ]
 
     def word(r: int, c: int) -> str:
-        shown = _number(array[r, c])
-        return shown if r < rows and c < cols else f"[{shown}]"
+        number = _number(array[r, c])
+        return number if r < rows and c < cols else f"[{number}]"
 
     words = {(r, c): word(r, c) for r in picked[0] for c in picked[1] if r >= 0 and c >= 0}
     heads = {c: f"c{c}" for c in picked[1] if c >= 0}

@@ -182,8 +182,8 @@ def _plan_models(args: argparse.Namespace) -> Plan:
     )
     selection = select(args.k)
     kernels = [kernel for path in _paths(args) for kernel in find_kernels(path, selection)]
-    shown = "reference" if is_watched else engine
-    return Plan(models.suite(kernels, settings, args.keep), "model", shown)
+    engine_name = "reference" if is_watched else engine
+    return Plan(models.suite(kernels, settings, args.keep), "model", engine_name)
 
 
 def _plan_cxx(args: argparse.Namespace) -> Plan:
@@ -209,8 +209,8 @@ def plan_scenes(
     chosen = options.chosen_scenes(args)
     graphs = list(chosen.find())
     if not graphs:
-        which = f" that matches -k {args.k!r}" if args.k else ""
-        raise fail("PTO-U320", f"{args.path[0]} has no scene test or graph{which}")
+        matching = f" that matches -k {args.k!r}" if args.k else ""
+        raise fail("PTO-U320", f"{args.path[0]} has no scene test or graph{matching}")
     settings = scenes.RunOptions(is_watched, orders, args.timeout, is_dry)
     return Plan(scenes.suite(graphs, chosen, settings), "graph")
 

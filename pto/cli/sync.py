@@ -42,20 +42,25 @@ def run(args: argparse.Namespace) -> int:
     module = program.read_program(args.file, args)
     target = legal_target(module, profile=args.profile, device=args.device)
     split = separate_all(module, target.profile)
-    made = insert(split.module, target.profile)
-    declare(made, target.profile.name)  # flags are for one profile
-    text = print_module(made)
-    found, reasons = _proof(parse(text, str(args.out or args.file)), target)
+    ordered = insert(split.module, target.profile)
+    declare(ordered, target.profile.name)  # flags are for one profile
+    text = print_module(ordered)
+    findings_list, reasons = _proof(parse(text, str(args.out or args.file)), target)
     if split.refused is not None:
-        found.append(replace(split.refused, severity="warning"))
-    if any(d.severity == "error" for d in found):  # a defect of pto: nothing is written
-        return findings.show(found, args, stream=sys.stderr)
+        findings_list.append(replace(split.refused, severity="warning"))
+    if any(d.severity == "error" for d in findings_list):  # a defect of pto: nothing is written
+        return findings.show(findings_list, args, stream=sys.stderr)
     if findings.is_text(args):
         _deliver(text, args.out)
-        return findings.show(found, args, _summary(made, target, found, reasons), stream=sys.stderr)
+        return findings.show(
+            findings_list,
+            args,
+            _summary(ordered, target, findings_list, reasons),
+            stream=sys.stderr,
+        )
     if args.out:
         _deliver(text, args.out)
-    findings.data(args, found, target=str(target), program=text, not_proven=reasons)
+    findings.data(args, findings_list, target=str(target), program=text, not_proven=reasons)
     return 0
 
 
@@ -63,17 +68,17 @@ def _proof(module: Module, target: Target) -> tuple[list[Diagnostic], list[str]]
     """The sanitizer's findings in the result, and reasons for parts that it could not check."""
     from pto.observe.deep import deep
 
-    found: list[Diagnostic] = []
+    findings_list: list[Diagnostic] = []
     reasons: list[str] = []
     profile = target.profile
     try:
         for looked in deep(module, profile=profile.name, device=profile.device):
-            found += [d for d in looked.verdict.findings if _is_about_order(d)]
+            findings_list += [d for d in looked.verdict.findings if _is_about_order(d)]
             if looked.stopped is not None:
                 reasons.append(looked.stopped.message)
     except PtoError as error:
         reasons.append(f"it cannot be run: {error.diagnostics[0].message} [{error.code}]")
-    return found, reasons
+    return findings_list, reasons
 
 
 def _is_about_order(finding: Diagnostic) -> bool:
@@ -88,7 +93,7 @@ def _deliver(text: str, out: Path | None) -> None:
 
 
 def _summary(
-    module: Module, target: Target, found: list[Diagnostic], reasons: list[str]
+    module: Module, target: Target, findings_list: list[Diagnostic], reasons: list[str]
 ) -> list[Piece]:
     count = Counter(op.name for op in module.walk())
     flags = count["pto.wait_flag"]
@@ -96,7 +101,7 @@ def _summary(
     out: list[Piece] = [("title", f"{words}\n")]
     for reason in reasons:
         out.append(("warning", f"not proven: {reason}\n"))
-    if not reasons and not found:
+    if not reasons and not findings_list:
         out.append(
             ("value", "proven: a watched run on made-up inputs finds no race, no bad flag\n")
         )

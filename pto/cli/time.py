@@ -103,27 +103,29 @@ def shown(
         names = [b.device.name for b in benches(find_device(usual.device).profile)]
         others = [name for name in names if name != usual.device]
         times = dict(zip(others, many(others) if many else map(time, others), strict=True))
-        found = [times.get(name, usual) for name in names]
+        timings = [times.get(name, usual) for name in names]
     else:
-        found = [time(args.device)]
+        timings = [time(args.device)]
     if args.trace:
-        found[0].trace(args.trace)
+        timings[0].trace(args.trace)
     if args.html:
-        found[0].html(args.html)
+        timings[0].html(args.html)
     if not findings.is_text(args):
-        times = [each.to_json() for each in found]
+        times = [timing.to_json() for timing in timings]
         findings.data(args, (), times, times=times)
     elif args.format == "html":
-        print(found[0].html(None, *found[1:]))
-    elif len(found) == 1:
-        console.write([("", f"{found[0]}\n")])
+        print(timings[0].html(None, *timings[1:]))
+    elif len(timings) == 1:
+        console.write([("", f"{timings[0]}\n")])
     else:
-        console.write(_table(found))
+        console.write(_table(timings))
     return 0
 
 
-def _table(found: list[Any]) -> list[Piece]:
+def _table(timings: list[Any]) -> list[Piece]:
     lines: list[Piece] = [("title", f"{'chip':<12} {'cores':>5} {'us':>10}  bound\n")]
-    for each in found:
-        lines.append(("", f"{each.device:<12} {each.cores:>5} {each.us:>10.1f}  {each.bound}\n"))
+    for timing in timings:
+        lines.append(
+            ("", f"{timing.device:<12} {timing.cores:>5} {timing.us:>10.1f}  {timing.bound}\n")
+        )
     return lines

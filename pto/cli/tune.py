@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if args.blocks is not None:
         tuned.blocks = grid = _grid(args.blocks, values)
         grid(tuned.configs[0])  # reports an error of the expression before the first trial
-    found = tune(
+    tuning = tune(
         kernel,
         tuned.configs,
         _shapes(values) if args.shapes else values,
@@ -89,26 +89,26 @@ def run(args: argparse.Namespace) -> int:
         on_trial=_line if args.format == "lines" else lambda trial: None,
     )
     if findings.is_text(args):
-        console.write(_table(kernel, found))
+        console.write(_table(kernel, tuning))
     else:
-        findings.data(args, (), (), **_data(kernel, found))
+        findings.data(args, (), (), **_data(kernel, tuning))
     return 0
 
 
-def _asked(found: Kernel[...] | Autotuned, args: argparse.Namespace) -> Autotuned:
+def _asked(kernel: Kernel[...] | Autotuned, args: argparse.Namespace) -> Autotuned:
     """The tuning settings of the kernel, overridden by the command line."""
-    made = Autotuned(found, [], None, None, 0.0) if isinstance(found, Kernel) else found
+    tunable = Autotuned(kernel, [], None, None, 0.0) if isinstance(kernel, Kernel) else kernel
     space = dict(map(_values_of, args.space))
-    configs = configurations(space) if space else made.configs
+    configs = configurations(space) if space else tunable.configs
     if not configs:
         raise fail(
             "PTO-U270",
-            f"there is nothing to try: {made.kernel.name} has no @pto.autotune",
+            f"there is nothing to try: {tunable.kernel.name} has no @pto.autotune",
             help="give --space NAME=8,16,32 for each constant to tune",
         )
-    device = args.device or made.device
-    rtol = made.rtol if args.rtol is None else args.rtol
-    return Autotuned(made.kernel, configs, made.blocks, device, rtol)
+    device = args.device or tunable.device
+    rtol = tunable.rtol if args.rtol is None else args.rtol
+    return Autotuned(tunable.kernel, configs, tunable.blocks, device, rtol)
 
 
 def _values_of(text: str) -> tuple[str, list[Any]]:
@@ -119,7 +119,7 @@ def _values_of(text: str) -> tuple[str, list[Any]]:
     try:
         return name, list(ast.literal_eval(f"[{values}]"))
     except (ValueError, SyntaxError):
-        return name, [constant(each) for each in values.split(",")]
+        return name, [constant(value) for value in values.split(",")]
 
 
 def _values(
@@ -137,12 +137,12 @@ def _values(
 def _require_constant(kernel: Kernel[...], name: str) -> None:
     kinds = {p.name: p.kind for p in kernel.parameters}
     if kinds.get(name) != "constant":
-        what = "an array or a number that a launch gives" if name in kinds else "no parameter"
-        known = [n for n, kind in kinds.items() if kind == "constant"]
-        listed = ", ".join(known) or "none: give it one, `rows: int`"
+        described = "an array or a number that a launch gives" if name in kinds else "no parameter"
+        constants = [n for n, kind in kinds.items() if kind == "constant"]
+        listed = ", ".join(constants) or "none: give it one, `rows: int`"
         raise fail(
             "PTO-U272",
-            f"{name} cannot be tuned: it is {what} of {kernel.name}",
+            f"{name} cannot be tuned: it is {described} of {kernel.name}",
             help=f"constants of {kernel.name}: {listed}",
         )
 
@@ -170,23 +170,23 @@ def _line(trial: Trial) -> None:
     findings.line(trial.to_json())
 
 
-def _data(kernel: Kernel[...], found: Tuning) -> dict[str, Any]:
-    trials = [trial.to_json() for trial in found.trials]
+def _data(kernel: Kernel[...], tuning: Tuning) -> dict[str, Any]:
+    trials = [trial.to_json() for trial in tuning.trials]
     best = trials[0]["config"]
-    return {"kernel": kernel.name, "best": best, "us": found.us, "trials": trials}
+    return {"kernel": kernel.name, "best": best, "us": tuning.us, "trials": trials}
 
 
 _CONFIG = "configuration"
 
 
-def _table(kernel: Kernel[...], found: Tuning) -> list[Piece]:
-    width = max(len(words) for words in (_CONFIG, *(t.words for t in found.trials)))
+def _table(kernel: Kernel[...], tuning: Tuning) -> list[Piece]:
+    width = max(len(words) for words in (_CONFIG, *(t.words for t in tuning.trials)))
     lines: list[Piece] = [("title", f"{_CONFIG:<{width}} {'us':>10}  bound\n")]
-    for trial in found.trials:
+    for trial in tuning.trials:
         if trial.us is None:
             lines.append(("dim", f"{trial.words:<{width}} {'-':>10}  {trial.refused}\n"))
         else:
             lines.append(("", f"{trial.words:<{width}} {trial.us:>10.1f}  {trial.bound}\n"))
-    before = ", as found before (--again looks anew)" if found.kept else ""
-    lines.append(("name", f"{kernel.name}: {found.trials[0].words}{before}\n"))
+    before = ", as found before (--again looks anew)" if tuning.kept else ""
+    lines.append(("name", f"{kernel.name}: {tuning.trials[0].words}{before}\n"))
     return lines

@@ -32,9 +32,9 @@ def run(args: argparse.Namespace) -> int:
     called = read_launch(args)
     target = target_of(called.module, profile=args.profile, device=args.device)
     name = Path(args.file).stem if ":" not in args.file else args.file.rpartition(":")[2]
-    made = page(called.module, target.profile, called.values, args.blocks, args.device, name)
+    built_page = page(called.module, target.profile, called.values, args.blocks, args.device, name)
     out = args.out or f"{name}.html"
-    made.html(out)
+    built_page.html(out)
     if findings.is_text(args):
         console.write([("", f"page in {out}\n")])
     else:

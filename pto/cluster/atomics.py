@@ -45,10 +45,10 @@ class Accumulator:
 
     @property
     def combine(self) -> Callable[[Any, Any], Any]:
-        found = COMBINE[self.word]
-        if found is None:
+        function = COMBINE[self.word]
+        if function is None:
             raise RuntimeError(f"{self.word} does not combine")
-        return found
+        return function
 
     def neutral(self) -> Any:
         """The neutral element: -0.0 for sums of floats."""
@@ -58,23 +58,23 @@ class Accumulator:
         limits = np.iinfo(kind)
         return np.array(limits.min if self.word == "atomic_max" else limits.max, kind)
 
-    def clear(self, data: Bytes, found: Intervals | None = None) -> None:
+    def clear(self, data: Bytes, intervals: Intervals | None = None) -> None:
         """Set all of the bytes, or these intervals, to the neutral element."""
         items = data.view(self.dtype.numpy)
-        if found is None:
+        if intervals is None:
             items[...] = self.neutral()
             return
         size = self.dtype.itemsize
-        for start, end in found.tolist():
+        for start, end in intervals.tolist():
             items[start // size : end // size] = self.neutral()
 
-    def apply(self, data: Bytes, found: Intervals, values: Bytes) -> None:
+    def apply(self, data: Bytes, intervals: Intervals, values: Bytes) -> None:
         """Combine the array with the values that one worker or block has collected."""
-        items, given = data.view(self.dtype.numpy), values.view(self.dtype.numpy)
+        items, increments = data.view(self.dtype.numpy), values.view(self.dtype.numpy)
         size, at = self.dtype.itemsize, 0
-        for start, end in (found // size).tolist():
-            own = items[start:end]
-            own[...] = self.combine(own, given[at : at + end - start])
+        for start, end in (intervals // size).tolist():
+            span = items[start:end]
+            span[...] = self.combine(span, increments[at : at + end - start])
             at += end - start
 
 
@@ -84,9 +84,9 @@ def accumulators(kernel: PreparedKernel) -> dict[str, Accumulator]:
     entries = {id(f) for f in kernel.functions}
     for function in with_peers(kernel.functions, FunctionNames()):
         args = function.regions[0].block.args
-        own = dict(zip(map(id, args), names_of(args, names), strict=True))
+        name_of = dict(zip(map(id, args), names_of(args, names), strict=True))
         for op, value in _touching(function):
-            name = own.get(id(root(value))) if id(function) in entries else None
+            name = name_of.get(id(root(value))) if id(function) in entries else None
             if name is None:
                 return {}  # it may be any array
             uses.setdefault(name, set()).add(_use(op, value))

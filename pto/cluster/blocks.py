@@ -86,25 +86,25 @@ def _collected(
     data: Sequence[Bytes],
 ) -> list[RangeResult]:
     """The results of all ranges, in order; the accesses of a lost range are unknown."""
-    shared = [pool.shared(each, each.nbytes) for each in data]
+    shared = [pool.shared(array, array.nbytes) for array in data]
     kernel = pool.shared(message, len(message.program.text))
     launch, jobs = uuid4().hex, deque[Job]()
     for first, end in ranges(grid.blocks, len(pool.workers)):
         args = (launch, kernel, payload, (first, end, grid.blocks), *shared)
         jobs.append(Job("blocks", args, (first, end)))
-    found: dict[int, RangeResult] = {}
+    by_first: dict[int, RangeResult] = {}
     done = 0
     for job, result, _ in pool.results(jobs, lambda: _look(grid)):
         first, end = job.about
         if isinstance(result, LostWorker) and job.tries < _TRIES:
             jobs.appendleft(job)
             continue
-        found[first] = RangeResult(first, end) if isinstance(result, LostWorker) else result
+        by_first[first] = RangeResult(first, end) if isinstance(result, LostWorker) else result
         done += end - first
         if grid.progress is not None:
             grid.progress(done, grid.blocks)
     pool.broadcast("forget")  # frees the object store
-    return [found[first] for first in sorted(found)]
+    return [by_first[first] for first in sorted(by_first)]
 
 
 def _look(grid: LaunchGrid) -> None:
@@ -127,9 +127,9 @@ def _merged(
     except PtoError:
         raise  # as in one process, the writes of earlier blocks remain
     except BaseException:
-        for own, old in zip(data, before, strict=True):
+        for array, old in zip(data, before, strict=True):
             if old is not None:
-                own[:] = old
+                array[:] = old
         raise
 
 
@@ -145,11 +145,13 @@ def _may_meet(parts: Sequence[RangeResult]) -> bool:
 def _in_order(
     grid: LaunchGrid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
 ) -> int:
-    written, again, whole = NOTHING, 0, False
+    written, again, is_serial = NOTHING, 0, False
     for part in parts:
-        if whole or part.reads is None or meet(part.touched, written):
+        if is_serial or part.reads is None or meet(part.touched, written):
             part = RangeRun(payload, data, keeps=False).run(grid, part.first, part.end)
-            whole |= part.reads is None  # its writes are unknown, so all later ranges run here too
+            is_serial |= (
+                part.reads is None
+            )  # its writes are unknown, so all later ranges run here too
             again += 1
         else:
             _take(grid, payload, data, part)
@@ -159,8 +161,8 @@ def _in_order(
 
 def _take(grid: LaunchGrid, payload: Payload, data: Sequence[Bytes], part: RangeResult) -> None:
     put(payload, data, part.writes, part.data)
-    for kept in part.kept:
-        payload.kept[kept.region].apply(data[kept.region], kept.where, kept.data)
+    for sums in part.kept:
+        payload.kept[sums.region].apply(data[sums.region], sums.where, sums.data)
     grid.add_printed(part.printed)
 
 
@@ -170,11 +172,11 @@ def _undisturbed() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    interrupts: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if held:
+        if interrupts:
             signal.raise_signal(signal.SIGINT)

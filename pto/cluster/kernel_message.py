@@ -35,12 +35,12 @@ class ProgramText:
         return cls(key, text, module.source.file, places)
 
     def module(self) -> Module:
-        made = parse(self.text, self.file)
-        found = list(made.walk())
-        if len(found) == len(self.places):
-            for op, place in zip(found, self.places, strict=True):
-                op.where = place
-        return made
+        module = parse(self.text, self.file)
+        ops = list(module.walk())
+        if len(ops) == len(self.places):
+            for op, location in zip(ops, self.places, strict=True):
+                op.where = location
+        return module
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class KernelMessage:
 
 def pack(kernel: PreparedKernel) -> KernelMessage | None:
     """A kernel as a message; None if its profile cannot be found by name on another machine."""
-    found = _packed.get(kernel)
-    if found is not None:
-        return found
+    message = _packed.get(kernel)
+    if message is not None:
+        return message
     profile = kernel.profile
     target = profile.name, profile.device, profile.edition
     if profile_of(target) != profile:
@@ -66,10 +66,10 @@ def pack(kernel: PreparedKernel) -> KernelMessage | None:
     numbers = {id(f): n for n, f in enumerate(kernel.module.functions())}
     functions = tuple(numbers[id(f)] for f in kernel.functions)
     program = ProgramText.of(kernel.module)
-    found = _packed[kernel] = KernelMessage(
+    message = _packed[kernel] = KernelMessage(
         program, functions, target, kernel.engine, kernel.checks
     )
-    return found
+    return message
 
 
 @lru_cache(_KEPT)

@@ -70,29 +70,29 @@ class RayCluster:
 
 def place(address: str) -> RayCluster:
     """The cluster of an address, joined once and left at the end of the process."""
-    found = _clusters.get(address)
-    if found is None or not found.ray.is_initialized():
-        found = _clusters[address] = _join(address)
-        atexit.register(found.close)
-    return found
+    cluster = _clusters.get(address)
+    if cluster is None or not cluster.ray.is_initialized():
+        cluster = _clusters[address] = _join(address)
+        atexit.register(cluster.close)
+    return cluster
 
 
 @contextmanager
 def on(address: str) -> Generator[Any]:
     """Select where launches of a `with` block run: `ray`, `ray://host:10001`, or `here`."""
-    found: Any = cluster_of(address)
-    own = found if isinstance(found, RayCluster) else None
-    if own is not None:
-        own.users += 1
-    before = selected_cluster.set(found)
+    target: Any = cluster_of(address)
+    cluster = target if isinstance(target, RayCluster) else None
+    if cluster is not None:
+        cluster.users += 1
+    before = selected_cluster.set(target)
     try:
-        yield found
+        yield target
     finally:
         selected_cluster.reset(before)
-        if own is not None:
-            own.users -= 1
-            if not own.users:
-                own.close()
+        if cluster is not None:
+            cluster.users -= 1
+            if not cluster.users:
+                cluster.close()
 
 
 def _join(address: str) -> RayCluster:
@@ -116,21 +116,21 @@ def _join(address: str) -> RayCluster:
 def connect(ray: Any, address: str) -> None:
     """Join a cluster; `ray` starts one on this machine if none is known or alive."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "namespace": "pto"}
-    known = _known() if address == "ray" else address
+    existing = _known() if address == "ray" else address
     try:
-        if known:
-            _require_answer(known)
-            token.require_welcome(known)
-            ray.init(address=known, **quiet)
+        if existing:
+            _require_answer(existing)
+            token.require_welcome(existing)
+            ray.init(address=existing, **quiet)
         else:
             ray.init(address="local", include_dashboard=False, object_store_memory=_STORE, **quiet)
     except ray.exceptions.AuthenticationError:
-        raise token.refused(known or address, "") from None
+        raise token.refused(existing or address, "") from None
     except (OSError, RuntimeError, ValueError, ImportError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise fail(
             "PTO-U302",
-            f"no cluster answers at `{known or address}`: {first}",
+            f"no cluster answers at `{existing or address}`: {first}",
             help="`ray start --head` starts one; `ray status` shows its state",
         ) from None
 
@@ -146,16 +146,16 @@ def _keep_output_clean() -> None:
 
 def _known() -> str:
     """The address in RAY_ADDRESS, or of the cluster on this machine; empty if there is none."""
-    given = os.environ.get("RAY_ADDRESS", "")
-    if given and given != "auto":
-        return given
+    configured = os.environ.get("RAY_ADDRESS", "")
+    if configured and configured != "auto":
+        return configured
     note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
     try:
-        found = note.read_text(encoding="utf-8").strip()
-        _require_answer(found)
+        noted = note.read_text(encoding="utf-8").strip()
+        _require_answer(noted)
     except OSError:  # there is none, or it ended without removing its address file
         return ""
-    return found
+    return noted
 
 
 def _require_answer(address: str) -> None:

@@ -73,7 +73,7 @@ class RangeRun:
 
     def run(self, grid: LaunchGrid, first: int, end: int, node: str = "") -> RangeResult:
         """Run the blocks in order, one after the other. A finding of the program is raised."""
-        told = grid.printed_by_block()
+        printed_before = grid.printed_by_block()
         grid.only(first, end)
         grid.ended, grid.kernel = self._ended, grid.kernel.logged
         if self._accumulators:
@@ -82,20 +82,22 @@ class RangeRun:
             grid.run()
         if not self._known:
             return RangeResult(first, end, node=node)
-        reads, writes = map(merged, ([each] for each in self._touched(self._words)))
+        reads, writes = map(merged, ([words] for words in self._touched(self._words)))
         plain, sums = self._plain(writes), self._sums(writes)
-        printed = {n: lines for n, lines in grid.printed_by_block().items() if n not in told}
+        printed = {
+            n: lines for n, lines in grid.printed_by_block().items() if n not in printed_before
+        }
         data = take(self._payload, self._data, plain)
         return RangeResult(first, end, reads, plain, data, (*self._kept, *sums), printed, node)
 
     def _ended(self, cluster: Cluster) -> None:
         uses = [_uses_of(core.native) for core in cluster.agents]
-        known = [words for words in uses if words is not None]
+        native_words = [words for words in uses if words is not None]
         native = all(isinstance(core.native, Context) for core in cluster.agents)
-        self._known &= len(known) == len(uses) and native
-        self._words += known
+        self._known &= len(native_words) == len(uses) and native
+        self._words += native_words
         if self._by_block and self._known:
-            _, writes = self._touched(known)
+            _, writes = self._touched(native_words)
             for number in self._by_block:
                 self._keep(number, writes, merged([writes]))
 
@@ -114,14 +116,14 @@ class RangeRun:
 
     def _sums(self, writes: Intervals) -> list[AtomicUpdates]:
         """The atomic updates of the whole range, where order does not change the bits."""
-        found: list[AtomicUpdates] = []
+        updates: list[AtomicUpdates] = []
         for n, how in self._accumulators.items():
             if not how.by_block:
                 start, size = self._payload.starts[n], self._payload.sizes[n]
                 where = within(writes, start, start + size)
-                found.append(AtomicUpdates(n, where, gather(self._data[n], where)))
+                updates.append(AtomicUpdates(n, where, gather(self._data[n], where)))
                 how.clear(self._data[n], where)
-        return found
+        return updates
 
     def _plain(self, writes: Intervals) -> Intervals:
         """Writes to arrays that are not only updated atomically."""
@@ -143,17 +145,19 @@ def _uses_of(context: object) -> Words | None:
 def take(payload: Payload, data: Sequence[Bytes], writes: Intervals) -> Bytes:
     """The bytes of these intervals, concatenated."""
     parts = zip(payload.starts, data, strict=True)
-    found = [gather(own, within(writes, start, start + own.nbytes)) for start, own in parts]
-    return np.concatenate([np.empty(0, np.uint8), *found])
+    gathered = [
+        gather(array, within(writes, start, start + array.nbytes)) for start, array in parts
+    ]
+    return np.concatenate([np.empty(0, np.uint8), *gathered])
 
 
 def put(payload: Payload, data: Sequence[Bytes], writes: Intervals, values: Bytes) -> None:
     """Write concatenated bytes back to their intervals."""
     at = 0
-    for start, own in zip(payload.starts, data, strict=True):
-        where = within(writes, start, start + own.nbytes)
+    for start, array in zip(payload.starts, data, strict=True):
+        where = within(writes, start, start + array.nbytes)
         size = length(where)
-        scatter(own, where, values[at : at + size])
+        scatter(array, where, values[at : at + size])
         at += size
 
 

@@ -58,34 +58,34 @@ class Payload:
 
     def own(self, shared: Sequence[Bytes]) -> list[Bytes]:
         """Bytes for one worker: copies of regions that the kernel writes, else the shared bytes."""
-        found: list[Bytes] = []
+        copies: list[Bytes] = []
         for n, (data, written) in enumerate(zip(shared, self.written, strict=True)):
             if not written:
-                found.append(over(data.ctypes.data, data.nbytes, np.dtype(np.uint8)))
+                copies.append(over(data.ctypes.data, data.nbytes, np.dtype(np.uint8)))
                 continue
             copy = aligned_bytes(data.nbytes)
             if n in self.kept:
                 self.kept[n].clear(copy)
             else:
                 copy[:] = data
-            found.append(copy)
-        return found
+            copies.append(copy)
+        return copies
 
     def touched(self, words: Words, data: Sequence[Bytes]) -> tuple[Intervals, Intervals]:
         """The intervals read and written, from an access log with machine addresses."""
         if not len(words):
             return NOTHING, NOTHING
         rows = words[:, 2]
-        which = np.repeat(np.arange(len(words)), rows)
-        nth = np.arange(len(which)) - np.repeat(np.cumsum(rows) - rows, rows)
-        low = words[which, 1] + nth * words[which, 4]
+        row_of = np.repeat(np.arange(len(words)), rows)
+        nth = np.arange(len(row_of)) - np.repeat(np.cumsum(rows) - rows, rows)
+        low = words[row_of, 1] + nth * words[row_of, 4]
         bases = np.array([d.ctypes.data for d in data], np.int64)
         order = np.argsort(bases)
         region = order[np.searchsorted(bases[order], low, side="right") - 1]
         low = low - bases[region] + np.array(self.starts, np.int64)[region]
-        found = np.stack([low, low + words[which, 3]], axis=1)
-        writes = words[which, 0] < 0
-        return found[~writes], found[writes]
+        ranges = np.stack([low, low + words[row_of, 3]], axis=1)
+        writes = words[row_of, 0] < 0
+        return ranges[~writes], ranges[writes]
 
 
 def load(grid: LaunchGrid) -> tuple[Payload, list[Bytes]]:
@@ -117,11 +117,11 @@ def _placed(array: Any, spans: Sequence[tuple[int, int]]) -> ArrayArgument:
 
 def _kept(grid: LaunchGrid, placed: Sequence[Any]) -> dict[int, Accumulator]:
     """Regions with one array that is only updated atomically."""
-    found = accumulators(grid.kernel)
+    accumulator_of = accumulators(grid.kernel)
     pairs = list(zip(grid.kernel.parameters, placed, strict=True))
     users = [p.region for _, p in pairs if isinstance(p, ArrayArgument)]
     return {
-        p.region: found[name]
+        p.region: accumulator_of[name]
         for name, p in pairs
-        if isinstance(p, ArrayArgument) and name in found and users.count(p.region) == 1
+        if isinstance(p, ArrayArgument) and name in accumulator_of and users.count(p.region) == 1
     }

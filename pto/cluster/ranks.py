@@ -48,10 +48,12 @@ class WorldTraffic:
 
 def run(pool: WorkerPool, world: World) -> WorldTraffic | None:
     """Run all submitted work; None if nothing was done and it must run locally."""
-    found = [stream.launches() for stream in world.busy]
-    if not any(found) or any(each is None for each in found):
+    submitted = [stream.launches() for stream in world.busy]
+    if not any(submitted) or any(launches is None for launches in submitted):
         return None
-    begun = [(n, each, each.begin()) for n, all in enumerate(found) for each in all or ()]
+    begun = [
+        (n, launches, launches.begin()) for n, all in enumerate(submitted) for launches in all or ()
+    ]
     try:
         plan = _plan(world, begun)
         done = None if plan is None else _tried(pool, world, plan)
@@ -123,7 +125,7 @@ def _tried(
 ) -> tuple[WorldTraffic, list[WorkerResult]] | None:
     """Run the world, again from the start if a worker dies: the host's arrays are unchanged."""
     data = {base: m.data for device in world.devices for base, m, _ in device.windows()}
-    shared = {base: pool.shared(each, each.nbytes) for base, each in data.items()}
+    shared = {base: pool.shared(contents, contents.nbytes) for base, contents in data.items()}
     for _ in range(_TRIES):
         pool.wait_for_workers()
         workers = pool.ready[: plan.ranks]
@@ -176,32 +178,32 @@ class _World:
         while True:
             count += 1
             argses = [(meetings, n, *updates) for n in range(len(self._workers))]
-            found = self._ask("run_round", argses, returns=2)
-            said: list[RoundReport] = [status for status, _ in found]
-            updates = [update for _, update in found]
-            errors = [report.error for report in said if report.error]
+            answers = self._ask("run_round", argses, returns=2)
+            reports: list[RoundReport] = [status for status, _ in answers]
+            updates = [update for _, update in answers]
+            errors = [report.error for report in reports if report.error]
             if errors:
                 raise PtoError(*errors[0])
-            if order_matters(said):
+            if order_matters(reports):
                 return None
-            if all(report.is_done for report in said):
+            if all(report.is_done for report in reports):
                 return count, updates
-            known = met(report.meetings for report in said)
-            changed = any(report.nbytes for report in said) or known != meetings
-            self._exchanged += sum(report.nbytes for report in said) * (len(said) - 1)
-            meetings = known
-            if not changed and not any(report.moved for report in said):
-                stuck = [each for report in said for each in report.stuck]
-                raise deadlock(stuck, [name for report in said for name in report.finished])
+            meetings_now = met(report.meetings for report in reports)
+            changed = any(report.nbytes for report in reports) or meetings_now != meetings
+            self._exchanged += sum(report.nbytes for report in reports) * (len(reports) - 1)
+            meetings = meetings_now
+            if not changed and not any(report.moved for report in reports):
+                stuck = [waiting for report in reports for waiting in report.stuck]
+                raise deadlock(stuck, [name for report in reports for name in report.finished])
 
     def _ask(self, method: str, argses: Sequence[tuple[Any, ...]], returns: int = 1) -> list[Any]:
         return self._pool.call_all(self._workers, method, argses, returns)
 
 
-def order_matters(said: Sequence[RoundReport]) -> bool:
+def order_matters(reports: Sequence[RoundReport]) -> bool:
     """True if two workers changed the same bytes by other means than additions."""
-    for n, one in enumerate(said):
-        for other in said[n + 1 :]:
+    for n, one in enumerate(reports):
+        for other in reports[n + 1 :]:
             pairs = (
                 (one.plain, other.plain),
                 (one.plain, other.combined),

@@ -22,8 +22,8 @@ Answer = tuple[int, Any, str]  # number of the item, result, node
 
 def pool() -> WorkerPool | None:
     """The workers of the selected cluster; None if work stays local."""
-    found = cluster_target()
-    return found.pool if isinstance(found, RayCluster) else None
+    target = cluster_target()
+    return target.pool if isinstance(target, RayCluster) else None
 
 
 def each(
@@ -75,13 +75,13 @@ def cases(
 def _named_once(
     answers: Generator[Answer], items: Sequence[Any], lost: Callable[[Any, str], Any]
 ) -> Generator[tuple[int, Any]]:
-    told: set[tuple[int, str]] = set()
+    reported: set[tuple[int, str]] = set()
     with closing(answers):
         for n, result, node in answers:
             if isinstance(result, LostWorker):
                 result = lost(items[n], f"its worker {result.why}")
-            if (n, result.name) not in told:
-                told.add((n, result.name))
+            if (n, result.name) not in reported:
+                reported.add((n, result.name))
                 yield n, replace(result, node=node)
 
 

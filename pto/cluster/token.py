@@ -51,12 +51,12 @@ def _token() -> tuple[str, str]:
     """The token that Ray would send, and its source."""
     if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
         return "", ""
-    given = os.environ.get("RAY_AUTH_TOKEN", "").strip()
-    if given:
-        return given, "RAY_AUTH_TOKEN"
+    from_environment = os.environ.get("RAY_AUTH_TOKEN", "").strip()
+    if from_environment:
+        return from_environment, "RAY_AUTH_TOKEN"
     path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
     try:
-        found = path.read_text(encoding="utf-8").strip()
+        stored = path.read_text(encoding="utf-8").strip()
     except OSError:
         return "", ""
-    return found, f"that in {path}" if found else ""
+    return stored, f"that in {path}" if stored else ""

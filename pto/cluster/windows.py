@@ -54,8 +54,8 @@ class Added:
         return GlobalTensor(memory, self.address, kind, self.shape, self.strides).as_array()
 
     def apply(self, data: Bytes) -> None:
-        own = self.view(data)
-        own[...] = lanes.add(own, self.values)
+        elements = self.view(data)
+        elements[...] = lanes.add(elements, self.values)
 
     @property
     def where(self) -> tuple[int, int]:
@@ -74,14 +74,16 @@ class Update:
     @property
     def nbytes(self) -> int:
         return sum(data.nbytes for _, data in self.changed.values()) + sum(
-            each.values.nbytes for each in self.added
+            addition.values.nbytes for addition in self.added
         )
 
     def plain(self) -> Intervals:
         return merged([where + base for base, (where, _) in self.changed.items()])
 
     def combined(self) -> Intervals:
-        return merged([np.array([each.where for each in self.added], np.int64).reshape(-1, 2)])
+        return merged(
+            [np.array([addition.where for addition in self.added], np.int64).reshape(-1, 2)]
+        )
 
 
 class Memories:
@@ -89,20 +91,22 @@ class Memories:
 
     def __init__(self, windows: Sequence[RankWindow], data: Mapping[int, Bytes]) -> None:
         self._first = data  # shared by all workers, never written
-        self.now = {base: np.array(each) for base, each in data.items()}
+        self.now = {base: np.array(contents) for base, contents in data.items()}
         shared = [w.base for w in windows if len(w.users) > 1 and w.base in data]
         self._before = {base: self.now[base].copy() for base in shared}
 
     def take(self, added: Sequence[tuple[GlobalTensor, npt.NDArray[Any]]]) -> Update:
         """The changes since the last round, to be sent to the other workers."""
-        bases = {each.ctypes.data: base for base, each in self.now.items()}
-        made = [_added(bases[t.memory.data.ctypes.data], t, values) for t, values in added]
-        told = _together(made)
-        kept: dict[int, list[Added]] = {}
-        for each in told:
-            if each.base in self._before:
-                kept.setdefault(each.base, []).append(each)
-        sums = [each for base, mine in kept.items() for each in self._sums(base, mine)]
+        bases = {addition.ctypes.data: base for base, addition in self.now.items()}
+        additions = [_added(bases[t.memory.data.ctypes.data], t, values) for t, values in added]
+        combined = _together(additions)
+        shared_sums: dict[int, list[Added]] = {}
+        for addition in combined:
+            if addition.base in self._before:
+                shared_sums.setdefault(addition.base, []).append(addition)
+        sums = [
+            addition for base, mine in shared_sums.items() for addition in self._sums(base, mine)
+        ]
         changed: dict[int, tuple[Intervals, Bytes]] = {}
         for base, before in self._before.items():
             now = self.now[base]
@@ -115,32 +119,36 @@ class Memories:
     def _sums(self, base: int, mine: list[Added]) -> list[Added]:
         """The additions to one window, undone here; empty if other writes came between them."""
         alone = self._before[base].copy()
-        for each in mine:
-            each.apply(alone)
+        for addition in mine:
+            addition.apply(alone)
         now = self.now[base]
-        if any(each.view(alone).tobytes() != each.view(now).tobytes() for each in mine):
+        if any(addition.view(alone).tobytes() != addition.view(now).tobytes() for addition in mine):
             return []
-        for each in mine:
-            each.view(now)[...] = each.view(self._before[base])
+        for addition in mine:
+            addition.view(now)[...] = addition.view(self._before[base])
         return mine
 
-    def give(self, updates: Sequence[Update], own: int) -> None:
+    def give(self, updates: Sequence[Update], worker: int) -> None:
         """Apply the changes of all workers, in the order of the workers."""
         for number, update in enumerate(updates):
             for base, (where, data) in update.changed.items():
-                if number != own and base in self._before:
+                if number != worker and base in self._before:
                     scatter(self.now[base], where, data)
                     scatter(self._before[base], where, data)
         for update in updates:
-            for each in update.added:
-                if each.base in self._before:
-                    each.apply(self.now[each.base])
-                    each.view(self._before[each.base])[...] = each.view(self.now[each.base])
+            for addition in update.added:
+                if addition.base in self._before:
+                    addition.apply(self.now[addition.base])
+                    addition.view(self._before[addition.base])[...] = addition.view(
+                        self.now[addition.base]
+                    )
 
     def result(self, homes: Sequence[int]) -> dict[int, tuple[Intervals, Bytes]]:
         """The changes of these windows since the start."""
-        found = {base: differing(self._first[base], self.now[base]) for base in homes}
-        return {b: (where, gather(self.now[b], where)) for b, where in found.items() if len(where)}
+        changes = {base: differing(self._first[base], self.now[base]) for base in homes}
+        return {
+            b: (where, gather(self.now[b], where)) for b, where in changes.items() if len(where)
+        }
 
 
 def _added(base: int, target: GlobalTensor, values: npt.NDArray[Any]) -> Added:
@@ -148,16 +156,16 @@ def _added(base: int, target: GlobalTensor, values: npt.NDArray[Any]) -> Added:
     return Added(base, t.address, t.shape, t.strides, t.dtype.name, values)
 
 
-def _together(made: Sequence[Added]) -> list[Added]:
+def _together(additions: Sequence[Added]) -> list[Added]:
     """Integers added to one element become one sum, since order does not matter; floats do not."""
     sums: dict[Any, Added] = {}
-    for n, each in enumerate(made):
-        place = each.base, each.address, each.shape, each.strides, each.element
-        key = (place, n) if dtype(each.element).is_float else (place, 0)
-        known = sums.get(key)
-        if known is not None:
-            each = replace(known, values=lanes.add(known.values, each.values))
-        sums[key] = each
+    for n, addition in enumerate(additions):
+        target = addition.base, addition.address, addition.shape, addition.strides, addition.element
+        key = (target, n) if dtype(addition.element).is_float else (target, 0)
+        earlier = sums.get(key)
+        if earlier is not None:
+            addition = replace(earlier, values=lanes.add(earlier.values, addition.values))
+        sums[key] = addition
     return list(sums.values())
 
 
@@ -171,12 +179,12 @@ def differing(a: Bytes, b: Bytes) -> Intervals:
 
 
 def _differences(a: Bytes, b: Bytes) -> Iterator[Intervals]:
-    whole = len(a) // _CHUNK * _CHUNK
-    odd = (a[:whole].view(_PIECE) != b[:whole].view(_PIECE)).nonzero()[0]
+    full = len(a) // _CHUNK * _CHUNK
+    odd = (a[:full].view(_PIECE) != b[:full].view(_PIECE)).nonzero()[0]
     starts = (np.unique(odd * 8 // _CHUNK) * _CHUNK).tolist()
-    for start in [*starts, *([whole] if whole < len(a) else [])]:
+    for start in [*starts, *([full] if full < len(a) else [])]:
         unlike = a[start : start + _CHUNK] != b[start : start + _CHUNK]
         words = np.logical_or.reduceat(unlike, np.arange(0, len(unlike), _WORD))
         edges = np.flatnonzero(np.diff(np.concatenate([[False], words, [False]]).astype(np.int8)))
-        found = edges.reshape(-1, 2).astype(np.int64) * _WORD + start
-        yield np.minimum(found, len(a))
+        ranges = edges.reshape(-1, 2).astype(np.int64) * _WORD + start
+        yield np.minimum(ranges, len(a))

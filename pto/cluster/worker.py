@@ -78,11 +78,11 @@ class Worker:
         launch: str,
         message: KernelMessage,
         payload: Payload,
-        which: tuple[int, int, int],
+        block_range: tuple[int, int, int],
         *shared: Bytes,
     ) -> RangeResult:
         """Run blocks `first` to `end` of `count`; workers of a node share the arrays."""
-        first, end, count = which
+        first, end, count = block_range
         if launch != self._launch:
             self._launch, self._shared, self._data = launch, shared, payload.own(shared)
         kernel = unpack(message)
@@ -111,13 +111,13 @@ class Worker:
         self._slot = WorkerSlot(plan, mine, data)
 
     def run_round(
-        self, meetings: Mapping[Any, Mapping[Any, int]], own: int, *updates: Update
+        self, meetings: Mapping[Any, Mapping[Any, int]], number: int, *updates: Update
     ) -> tuple[RoundReport, Update]:
-        return self._taken().run_round(meetings, own, updates)
+        return self._taken().run_round(meetings, number, updates)
 
-    def leave(self, own: int, *updates: Update) -> WorkerResult:
+    def leave(self, number: int, *updates: Update) -> WorkerResult:
         slot, self._slot = self._taken(), None
-        return slot.leave(own, updates)
+        return slot.leave(number, updates)
 
     def _taken(self) -> WorkerSlot:
         if self._slot is None:

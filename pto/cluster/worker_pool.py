@@ -72,8 +72,8 @@ class WorkerPool:
     _actor: Any = None  # the actor class of workers
 
     def __post_init__(self) -> None:
-        made = self.ray.remote(num_cpus=1, max_restarts=0, max_concurrency=1)(Worker)
-        self._actor = made.options(scheduling_strategy="SPREAD")
+        actor_class = self.ray.remote(num_cpus=1, max_restarts=0, max_concurrency=1)(Worker)
+        self._actor = actor_class.options(scheduling_strategy="SPREAD")
 
     # ---- workers
 
@@ -210,20 +210,22 @@ class WorkerPool:
         try:
             for worker, args in zip(workers, argses, strict=True):
                 worker.job = Job(method, args)
-                made = getattr(worker.actor, method).options(num_returns=returns).remote(*args)
-                answers.append(list(made) if returns > 1 else [made])
+                references = (
+                    getattr(worker.actor, method).options(num_returns=returns).remote(*args)
+                )
+                answers.append(list(references) if returns > 1 else [references])
             left = [answer[0] for answer in answers]
             while left:
                 _, left = self.ray.wait(left, num_returns=len(left), timeout=_TICK)
-            found = [self._answer(*pair) for pair in zip(workers, answers, strict=True)]
+            results = [self._answer(*pair) for pair in zip(workers, answers, strict=True)]
         except BaseException:
             self.abandon()
             raise
         for worker in workers:
             worker.job = None
-        if any(isinstance(each, LostWorker) for each in found):
+        if any(isinstance(answer_of, LostWorker) for answer_of in results):
             raise WorkerDied
-        return found
+        return results
 
     def _answer(self, worker: WorkerHandle, answer: Sequence[Any]) -> Any:
         try:

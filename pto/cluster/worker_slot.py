@@ -34,31 +34,31 @@ class WorkerSlot:
         self._plan, self._mine = plan, mine
         needed = plan.needed(mine)
         pairs = zip(needed, data, strict=True)
-        self._memories = Memories(needed, {window.base: each for window, each in pairs})
+        self._memories = Memories(needed, {window.base: contents for window, contents in pairs})
         self._world = World(plan.ranks, profile_of(plan.target))
         self._world.added = []
         for window in plan.windows:
-            own = self._memories.now.get(window.base)
-            room = np.zeros(window.size, np.uint8) if own is None else own
-            self._world[window.rank].open_window(window.base, room, window.heap)
+            local = self._memories.now.get(window.base)
+            buffer = np.zeros(window.size, np.uint8) if local is None else local
+            self._world[window.rank].open_window(window.base, buffer, window.heap)
         self._rounds = CoScheduler()
         self._launches = self._submitted()
 
     def _submitted(self) -> dict[int, Launch]:
-        found: dict[int, Launch] = {}
+        launches: dict[int, Launch] = {}
         streams: dict[tuple[int, int], Stream] = {}
-        for number, each in enumerate(self._plan.launches):
-            if each.rank not in self._mine:
+        for number, planned in enumerate(self._plan.launches):
+            if planned.rank not in self._mine:
                 continue
-            device = self._world[each.rank]
-            key = each.rank, each.stream
+            device = self._world[planned.rank]
+            key = planned.rank, planned.stream
             stream = streams.get(key) or streams.setdefault(key, device.stream())
-            args = [self._argument(arg) for arg in each.args]
-            kernel = unpack(each.message)
-            launch = Launch.of(kernel, device, args, each.blocks, timeout=each.timeout)
+            args = [self._argument(arg) for arg in planned.args]
+            kernel = unpack(planned.message)
+            launch = Launch.of(kernel, device, args, planned.blocks, timeout=planned.timeout)
             stream.submit(launch)
-            found[number] = launch
-        return found
+            launches[number] = launch
+        return launches
 
     def _argument(self, arg: Any) -> Any:
         if not isinstance(arg, WindowArgument):
@@ -66,11 +66,11 @@ class WorkerSlot:
         return self._memories.now[arg.base].view(arg.kind).reshape(arg.shape)
 
     def run_round(
-        self, meetings: Meetings, own: int, updates: Sequence[Update]
+        self, meetings: Meetings, number: int, updates: Sequence[Update]
     ) -> tuple[RoundReport, Update]:
         try:
             with np.errstate(all="ignore"):
-                self._memories.give(updates, own)
+                self._memories.give(updates, number)
                 self._world.meetings.update(met([self._world.meetings, meetings]))
                 done = self._rounds.go_on(self._world.begin, patience=1, rounds=_ROUNDS)
                 added, self._world.added = self._world.added or [], []
@@ -78,7 +78,7 @@ class WorkerSlot:
         except PtoError as error:
             return RoundReport(False, error=tuple(error.diagnostics)), Update({}, ())
         stuck, finished = waits_of(self._rounds.live)
-        said = RoundReport(
+        report = RoundReport(
             done,
             tuple(stuck),
             tuple(finished),
@@ -88,11 +88,11 @@ class WorkerSlot:
             update.nbytes,
             self._world.meetings,
         )
-        return said, update
+        return report, update
 
-    def leave(self, own: int, updates: Sequence[Update]) -> WorkerResult:
+    def leave(self, worker_number: int, updates: Sequence[Update]) -> WorkerResult:
         """The final memory of these ranks, and the output of their launches."""
-        self._memories.give(updates, own)
+        self._memories.give(updates, worker_number)
         homes = [w.base for w in self._plan.windows if w.rank in self._mine]
         printed = {number: launch.printed for number, launch in self._launches.items()}
         return WorkerResult(self._memories.result(homes), printed)

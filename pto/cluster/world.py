@@ -78,10 +78,10 @@ Meetings = Mapping[Any, Mapping[Any, int]]  # barrier -> participant -> arrivals
 
 def met(all: Iterable[Meetings]) -> dict[Any, dict[Any, int]]:
     """Arrival counts of several workers, merged by maximum: counts only grow."""
-    found: dict[Any, dict[Any, int]] = {}
+    joint: dict[Any, dict[Any, int]] = {}
     for meetings in all:
         for group, counts in meetings.items():
-            own = found.setdefault(group, {})
+            counts_of_group = joint.setdefault(group, {})
             for who, count in counts.items():
-                own[who] = max(count, own.get(who, 0))
-    return found
+                counts_of_group[who] = max(count, counts_of_group.get(who, 0))
+    return joint

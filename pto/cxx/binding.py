@@ -38,10 +38,10 @@ def bind(call: RecordedCall, profile: str) -> BoundCall:
         )
     why = ""
     for form in forms:
-        found = _matched(form, call, profile)
-        if not isinstance(found, str):
-            return found
-        why = why or found
+        bound = _matched(form, call, profile)
+        if not isinstance(bound, str):
+            return bound
+        why = why or bound
     raise fail("PTO-U240", f"no form of {call.name} takes these arguments: {why}")
 
 
@@ -58,13 +58,13 @@ def _matched(form: CallForm, call: RecordedCall, profile: str) -> BoundCall | st
     if assigned is None:
         return f"{form.name} takes {' '.join('/'.join(a.names) or '_' for a in form.arguments)}"
     operands: dict[str, list[Passed]] = {}
-    for argument, given in assigned:
+    for argument, passed in assigned:
         for name in argument.names:
             attr = form.row.attr(name)
             if attr is not None and name not in form.row.operand_names:
-                attrs[name] = _dynamic(attr, given[0] if given else None, argument)
-            elif given or argument.default is not None:
-                operands[name] = given or [Passed(INTEGER, number=argument.default)]
+                attrs[name] = _dynamic(attr, passed[0] if passed else None, argument)
+            elif passed or argument.default is not None:
+                operands[name] = passed or [Passed(INTEGER, number=argument.default)]
     ordered = {n: operands[n] for n in form.row.operand_names if n in operands}
     return counted(shaped(BoundCall(form.row, ordered, attrs), profile), profile)
 
@@ -98,10 +98,10 @@ def _take_literals(form: CallForm, call: RecordedCall, attrs: dict[str, Attribut
             attrs[name] = _number(attr, int(word))
 
 
-def _dynamic(attr: Attr, given: Passed | None, argument: FormArgument) -> Any:
-    if given is None:
+def _dynamic(attr: Attr, passed: Passed | None, argument: FormArgument) -> Any:
+    if passed is None:
         return _number(attr, argument.default or 0)
-    return Late(attr, given.at) if given.number is None else _number(attr, given.number)
+    return Late(attr, passed.at) if passed.number is None else _number(attr, passed.number)
 
 
 def settled(attrs: dict[str, Attribute], values: Sequence[int]) -> dict[str, Attribute]:
@@ -157,50 +157,50 @@ def _number(attr: Attr, number: int) -> Attribute:
 Assigned = list[tuple[FormArgument, list[Passed]]]
 
 
-def _assign(row: Instr, wanted: list[FormArgument], given: list[Passed]) -> Assigned | None:
+def _assign(row: Instr, wanted: list[FormArgument], passed: list[Passed]) -> Assigned | None:
     """Arguments to parameters in order; optional parameters may be left out."""
     if not wanted:
-        return [] if not given else None
+        return [] if not passed else None
     first, others = wanted[0], wanted[1:]
     if first.rest:
-        return [(first, given)] if all(_fits(row, first, g) for g in given) else None
-    if given and _fits(row, first, given[0]):
-        found = _assign(row, others, given[1:])
-        if found is not None:
-            return [(first, [given[0]]), *found]
-    if given and first.optional and given[0].tag == POINTER and not given[0].element:
-        return _assign(row, others, given[1:])  # nullptr: not there
+        return [(first, passed)] if all(_fits(row, first, g) for g in passed) else None
+    if passed and _fits(row, first, passed[0]):
+        rest_assigned = _assign(row, others, passed[1:])
+        if rest_assigned is not None:
+            return [(first, [passed[0]]), *rest_assigned]
+    if passed and first.optional and passed[0].tag == POINTER and not passed[0].element:
+        return _assign(row, others, passed[1:])  # nullptr: not there
     if first.optional:
-        found = _assign(row, others, given)
-        if found is not None:
-            return [(first, []), *found]
+        rest_assigned = _assign(row, others, passed)
+        if rest_assigned is not None:
+            return [(first, []), *rest_assigned]
     return None
 
 
-def _fits(row: Instr, argument: FormArgument, given: Passed) -> bool:
+def _fits(row: Instr, argument: FormArgument, passed: Passed) -> bool:
     if not argument.names:
-        return given.tag in (TILE, NUMBERS)
+        return passed.tag in (TILE, NUMBERS)
     operand = next((o for o in row.operands if o.name == argument.names[0]), None)
     if operand is None:  # an attribute, or a result
-        return given.tag in (INTEGER, QUEUE, LITERAL)
+        return passed.tag in (INTEGER, QUEUE, LITERAL)
     if argument.role and not (
-        isinstance(given.type, TileBuf) and given.type.tile.role.value == argument.role
+        isinstance(passed.type, TileBuf) and passed.type.tile.role.value == argument.role
     ):
         return False
-    return _takes(operand, given)
+    return _takes(operand, passed)
 
 
-def _takes(operand: Operand, given: Passed) -> bool:
+def _takes(operand: Operand, passed: Passed) -> bool:
     kind = operand.kind
-    if given.tag == TILE:
+    if passed.tag == TILE:
         return "tile" in kind or kind == "any"
-    if given.tag == TENSOR:
+    if passed.tag == TENSOR:
         return "view" in kind or kind == "any"
-    if given.tag == QUEUE:
+    if passed.tag == QUEUE:
         return kind == "pipe"
-    if given.tag == NUMBERS:
+    if passed.tag == NUMBERS:
         return kind == "number"
-    if given.tag == POINTER:
+    if passed.tag == POINTER:
         return kind == "any" or kind.endswith(("pointer", "buffer"))
     numeric = ("scalar", "int", "index", "i64", "i32", "float", "number", "tile or scalar", "any")
-    return given.tag in (INTEGER, FLOAT) and kind in numeric
+    return passed.tag in (INTEGER, FLOAT) and kind in numeric

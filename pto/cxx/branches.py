@@ -40,14 +40,14 @@ def unknown(
 ) -> Iterator[Diagnostic]:
     """A finding for each such macro, at the first condition that tests it."""
     plain = {path: without_comments(text) for path, text in texts.items()}
-    known = {name for text in plain.values() for name in _DEFINE.findall(text)}
-    known |= {d.partition("=")[0] for d in defines} | provided.known_macros() | _ours()
+    defined = {name for text in plain.values() for name in _DEFINE.findall(text)}
+    defined |= {d.partition("=")[0] for d in defines} | provided.known_macros() | _ours()
     for path, text in plain.items():
         for condition in _CONDITION.finditer(text):
             for name in _RESERVED.findall(condition[1]):
-                if name in known or _HOST.fullmatch(name):
+                if name in defined or _HOST.fullmatch(name):
                     continue
-                known.add(name)
+                defined.add(name)
                 line = text.count("\n", 0, condition.start()) + 1
                 yield Diagnostic(
                     "PTO-U252",

@@ -22,18 +22,18 @@ def _cause(finding: Diagnostic) -> tuple[str, ...]:
     return finding.code, finding.severity, _NUMBERS.sub("#", finding.message), earlier
 
 
-def grouped(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def grouped(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """One finding for each cause, in the order of their first places."""
     groups: dict[tuple[str, ...], list[Diagnostic]] = {}
-    for finding in found:
+    for finding in findings:
         groups.setdefault(_cause(finding), []).append(finding)
     return [_joined(group) for group in groups.values()]
 
 
 def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
     first, others = group[0], group[1:]
-    seen = {str(first.loc)}
-    places = [d for d in others if not (str(d.loc) in seen or seen.add(str(d.loc)))]
+    locations = {str(first.loc)}
+    places = [d for d in others if not (str(d.loc) in locations or locations.add(str(d.loc)))]
     if not places:
         return first
     notes = [Note(f"the same here: {d.message}", d.loc) for d in places[:_SHOWN]]

@@ -94,12 +94,12 @@ class Child:
         """The arguments of the first request."""
         return {"builds": self.builds, "profile": self._profile}
 
-    def ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
+    def ask(self, request: str, seconds: float = SECONDS, **arguments: Any) -> Any:
         """Call a method of the server in the child; raises the child's findings, or Crash."""
         peer = self._peer or self._start(seconds)
         late = False
         try:
-            peer.pipe.send((what, given))
+            peer.pipe.send((request, arguments))
             if late := not peer.pipe.poll(seconds):
                 peer.process.send_signal(signal.SIGALRM)  # it reports its location
                 if not peer.pipe.poll(_GRACE):
@@ -126,20 +126,20 @@ class Child:
         text = os.read(self._errors, 1 << 20).decode(errors="replace")
         self._close()
         subject, notes = self._doing(note)
-        found = re.findall(r"^pto-crash (\d+) ([0-9a-f]+)$", text, re.MULTILINE)
-        if not found:
-            what = f"ended with status {code}" if seconds is None else _late(seconds)
+        crashes = re.findall(r"^pto-crash (\d+) ([0-9a-f]+)$", text, re.MULTILINE)
+        if not crashes:
+            reason = f"ended with status {code}" if seconds is None else _late(seconds)
             tail = "\n".join(text.strip().splitlines()[-3:])
             return Crash(
-                Diagnostic("PTO-U245", f"{subject} {what}", notes=notes, help=tail or None)
+                Diagnostic("PTO-U245", f"{subject} {reason}", notes=notes, help=tail or None)
             )
-        number, address = int(found[-1][0]), int(found[-1][1], 16)
-        what = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
+        number, address = int(crashes[-1][0]), int(crashes[-1][1], 16)
+        reason = _SIGNALS.get(signal.Signals(number), f"ended by signal {number}")
         if number == signal.SIGALRM and seconds is not None:
-            what = _late(seconds)
+            reason = _late(seconds)
         calls = re.findall(r"^pto-call ([0-9a-f]+) (.+)$", text, re.MULTILINE)
-        place = self._place(address, calls)
-        return Crash(Diagnostic("PTO-U245", f"{subject} {what}", place, notes=notes))
+        location = self._place(address, calls)
+        return Crash(Diagnostic("PTO-U245", f"{subject} {reason}", location, notes=notes))
 
     def _doing(self, note: str) -> tuple[str, tuple[Note, ...]]:
         """The code that ran when the child ended, by its last `tell`, and notes about it."""
@@ -152,8 +152,8 @@ class Child:
         builds = {str(path): path for path in self.builds.values()}
         places = [(builds[file], int(at, 16)) for at, file in calls if file in builds]
         places += [(path, last) for path in builds.values() if last]
-        found = (lines_of(path, (address,))[0] for path, address in places)
-        return next((loc for loc in found if loc.line), None)
+        locations = (lines_of(path, (address,))[0] for path, address in places)
+        return next((loc for loc in locations if loc.line), None)
 
     def _close(self) -> None:
         if self._peer is not None:
@@ -184,9 +184,9 @@ def serve(server: object) -> None:
     process.limit(AS=MEMORY, CORE=0)
     with suppress(EOFError):
         while True:
-            what, given = pipe.recv()
+            request, arguments = pipe.recv()
             try:
-                answer = getattr(server, what)(**given)
+                answer = getattr(server, request)(**arguments)
             except PtoError as error:
                 answer = PtoError(*map(packed, error.diagnostics))
             except MemoryError:

@@ -55,8 +55,11 @@ class CxxCompiler:
     def flags(self, profile: str) -> list[str]:
         """Compiler options. -fno-gnu-unique: two builds in one process keep separate variables."""
         gcc, standard = not self.is_clang, _NEWER if self.newer else _STANDARD[profile]
-        own = [f"-std={standard}", f"-DPTO_MACHINE_PROFILE={provided.profile_number(profile)}"]
-        return [*own, *_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
+        standard_flags = [
+            f"-std={standard}",
+            f"-DPTO_MACHINE_PROFILE={provided.profile_number(profile)}",
+        ]
+        return [*standard_flags, *_FLAGS, *(["-fno-gnu-unique"] if gcc else ["-Wno-everything"])]
 
     @property
     def is_clang(self) -> bool:
@@ -74,8 +77,8 @@ def _named(name: str) -> CxxCompiler | None:
     if path is None:
         return None
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
-    found = CxxCompiler(path, ran.stdout.partition("\n")[0])
-    return None if ran.returncode or found.is_too_old else found
+    compiler = CxxCompiler(path, ran.stdout.partition("\n")[0])
+    return None if ran.returncode or compiler.is_too_old else compiler
 
 
 def clang() -> CxxCompiler | None:
@@ -101,9 +104,9 @@ def others() -> Iterator[CxxCompiler]:
 def find() -> CxxCompiler:
     """CXX, else g++ or clang++ on the PATH."""
     for name in (os.environ.get("CXX", ""), "g++", *CLANGS):
-        found = _named(name)
-        if found is not None:
-            return found
+        compiler = _named(name)
+        if compiler is not None:
+            return compiler
     raise fail(
         "PTO-U242",
         "C++ sources need a C++17 compiler, and none was found",
@@ -128,25 +131,25 @@ def _base(profile: str, compiler: CxxCompiler) -> Path:
     is_new = not kept.is_ready(folder / "runtime.o")
     if is_new:
         make_folder(folder.parent)
-        made = Path(tempfile.mkdtemp(dir=folder.parent))
+        folder_made = Path(tempfile.mkdtemp(dir=folder.parent))
         try:
-            include = header.write(made / "include")
+            include = header.write(folder_made / "include")
             command = [compiler.path, *flags, f"-I{include}", "-c", str(header.RUNTIME)]
-            _run([*command, "-o", str(made / "runtime.o")])
-            (made / "runtime.o").chmod(0o600)
+            _run([*command, "-o", str(folder_made / "runtime.o")])
+            (folder_made / "runtime.o").chmod(0o600)
             with suppress(OSError):  # another process did it already
-                made.rename(folder)
+                folder_made.rename(folder)
             kept.require_own(folder)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder_made, ignore_errors=True)
     head = folder / "include" / header.PRELUDE
     ready = head.with_name(f"{head.name}.gch")
     if not kept.is_ready(ready):  # built in place: clang stores the paths of its headers
         command = [compiler.path, *flags, f"-I{folder / 'include'}", "-x", "c++-header", str(head)]
         with tempfile.TemporaryDirectory(dir=head.parent) as scratch:
-            made = Path(scratch) / ready.name
-            _run([*command, "-o", str(made)])
-            kept.publish(made, ready)  # the last of several concurrent builds is kept
+            folder_made = Path(scratch) / ready.name
+            _run([*command, "-o", str(folder_made)])
+            kept.publish(folder_made, ready)  # the last of several concurrent builds is kept
     kept.note_use(folder, is_new)
     return folder
 
@@ -222,10 +225,10 @@ def _built(compiler: CxxCompiler, wanted: Build) -> Path:
         if extra:
             (work / "entry.cpp").write_text(extra, encoding="utf-8")
         ready = [prepared(source, work) for source in sources]
-        given = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own))
+        options = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own))
         paths = [str(source) for source in sources]  # for the line table of the build
         read = [read_included(source, base / "include", *wanted.include) for source in sources]
-        key = _digest(paths, [list(texts.items()) for texts in read], *given)
+        key = _digest(paths, [list(texts.items()) for texts in read], *options)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         absent = target.with_suffix(".absent")
         if kept.is_ready(target):
@@ -236,31 +239,31 @@ def _built(compiler: CxxCompiler, wanted: Build) -> Path:
         flags = [*compiler.flags(profile), counted, *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
         for n, (file, folders, texts) in enumerate(ready):
-            whole = file
+            unit = file
             if extra and n == 0:  # the entry includes the first source
-                whole = work / "whole.cpp"
-                whole.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
+                unit = work / "whole.cpp"
+                unit.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
             out = work / f"{n}.o"
             more = forward(texts, base / "include", work / "forward")
-            seen = [f"-I{f}" for f in (base / "include", more, *wanted.include, *folders)]
+            includes = [f"-I{f}" for f in (base / "include", more, *wanted.include, *folders)]
             head = [] if redefines(texts) else ["-include", str(base / "include" / header.PRELUDE)]
             if sources[n].name == HOST:
                 head += ["-include", str(base / "include" / header.FILES)]
             side = dict(wanted.own).get(sources[n].name, wanted.side)
             alone = provided.side_options(profile, side)
-            command = [compiler.path, *flags, *alone, *seen, *head]
+            command = [compiler.path, *flags, *alone, *includes, *head]
             try:
-                _run([*command, "-c", str(whole), "-o", str(out)], base)
+                _run([*command, "-c", str(unit), "-o", str(out)], base)
             except PtoError:
                 if n == 0 and wanted.entry and not _mentions(command, file, wanted.entry):
                     absent.touch(mode=0o600)
                     raise Absent from None
-                if whole != file:  # an open brace of the source is an error of the entry behind it
+                if unit != file:  # an open brace of the source is an error of the entry behind it
                     _run([*command, "-fsyntax-only", str(file)], base)
                 raise
             objects.append(str(out))
-        made = work / "made.so"
+        library = work / "made.so"
         linked = [*objects, str(base / "runtime.o"), *_LINKED]
-        _run([compiler.path, "-shared", "-o", str(made), *linked])
-        kept.publish(made, target)
+        _run([compiler.path, "-shared", "-o", str(library), *linked])
+        kept.publish(library, target)
     return target

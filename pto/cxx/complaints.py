@@ -38,10 +38,10 @@ def refusal(program: str, text: str, ours: str) -> PtoError:
     """
     errors = _errors(text, ours)
     if not errors:
-        said = "\n".join(line[:400] for line in text.splitlines()[:12])
-        return PtoError(Diagnostic("PTO-U243", f"{program} says:\n{said}"))
+        output = "\n".join(line[:400] for line in text.splitlines()[:12])
+        return PtoError(Diagnostic("PTO-U243", f"{program} says:\n{output}"))
     first = errors[0]
-    notes = tuple(Note(each.text, each.loc) for each in errors[1 : 1 + _MORE])
+    notes = tuple(Note(error.text, error.loc) for error in errors[1 : 1 + _MORE])
     left = len(errors) - 1 - len(notes)
     notes += (Note(f"and {left} more errors"),) if left > 0 else ()
     helps = list(dict.fromkeys(h for e in errors if (h := explained(e.text))))
@@ -58,19 +58,19 @@ def refusal(program: str, text: str, ours: str) -> PtoError:
 
 def _errors(text: str, ours: str) -> list[_Error]:
     """Every error once, at the nearest location outside our header."""
-    lines, found = text.splitlines(), dict[tuple[str, str], _Error]()
+    lines, by_text = text.splitlines(), dict[tuple[str, str], _Error]()
     for n, line in enumerate(lines):
         match = _ERROR.match(line)
         if match is None:
             linked = _LINKED.search(line)
             if linked:
-                found.setdefault((linked[1], ""), _Error(f"undefined: {linked[1]}", None))
+                by_text.setdefault((linked[1], ""), _Error(f"undefined: {linked[1]}", None))
             continue
         loc = _loc(match)
         if loc.file.startswith(ours):
             loc = _caller(lines, n, ours) or loc
-        found.setdefault((match[4], str(loc)), _Error(match[4][:400], loc))
-    return list(found.values())
+        by_text.setdefault((match[4], str(loc)), _Error(match[4][:400], loc))
+    return list(by_text.values())
 
 
 def _loc(match: re.Match[str]) -> Loc:
@@ -91,9 +91,9 @@ def explained(error: str) -> str | None:
     name = next((m["name"] for p in _MISSING if (m := p.search(error))), None)
     if name is None:
         return None
-    known = provided.provider(name)
-    if known:
-        return known
+    provider_text = provided.provider(name)
+    if provider_text:
+        return provider_text
     if "/" in name or "." in name:
         return f"{name} is not a known header of the SDK or the library: give its folder by -I"
     return f"`{name}` is not provided by the device compiler, the SDK or the library as known here"

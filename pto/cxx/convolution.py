@@ -29,25 +29,25 @@ _PADS = ("pad_left", "pad_right", "pad_top", "pad_bottom")
 
 def shaped(bound: BoundCall, profile: str) -> BoundCall:
     """A call with convolution tiles, converted; any other call unchanged."""
-    given = {name: each for name, (each, *_) in bound.operands.items()}
-    tiles = {name: each for name, each in given.items() if each.conv is not None}
+    operands = {name: passed for name, (passed, *_) in bound.operands.items()}
+    tiles = {name: passed for name, passed in operands.items() if passed.conv is not None}
     if not tiles:
         return bound
     family = bound.row.family
     if family in (IMG2COL, CONVOLUTION_STATE):
-        if "dst" in given:
-            bound.set("dst", packed(given["dst"]))
+        if "dst" in operands:
+            bound.set("dst", packed(operands["dst"]))
         return _geometry(bound, tiles["src"])
     if family in (LOAD, STORE):
-        return _transferred(bound, given)
+        return _transferred(bound, operands)
     if family is TRANSPOSE and {"src", "dst"} <= tiles.keys():
         return _turned(bound, tiles["src"], tiles["dst"], profile)
     if family in (MOVE, WINDOW) and "dst" not in tiles and _order(tiles["src"]) in _FILTERS:
         bound.set("src", _filters(tiles["src"]))
-        bound.set("dst", packed(given["dst"]))
+        bound.set("dst", packed(operands["dst"]))
         return bound
-    if len([each for each in given.values() if isinstance(each.type, TileBuf | View)]) > 1:
-        orders = " and ".join(_order(each) for each in tiles.values())
+    if len([passed for passed in operands.values() if isinstance(passed.type, TileBuf | View)]) > 1:
+        orders = " and ".join(_order(passed) for passed in tiles.values())
         raise fail("PTO-U240", f"'{bound.row.name}' op takes no convolution tile of {orders}")
     return bound
 
@@ -68,9 +68,11 @@ def _int(number: int) -> Int:
 def _retyped(operand: Passed, rows: int, cols: int, layout: str, valid: Any = None) -> Passed:
     """The same bytes as a plain tile."""
     assert isinstance(operand.type, TileBuf)
-    own = operand.type.tile
-    made = TileType.of(own.role, own.dtype, rows, cols, find_layout(layout, 512), valid=valid)
-    return replace(operand, type=replace(operand.type, tile=made))
+    current = operand.type.tile
+    retyped = TileType.of(
+        current.role, current.dtype, rows, cols, find_layout(layout, 512), valid=valid
+    )
+    return replace(operand, type=replace(operand.type, tile=retyped))
 
 
 def _line(operand: Passed, count: int = 0) -> Passed:
@@ -96,14 +98,14 @@ def _geometry(bound: BoundCall, src: Passed) -> BoundCall:
     if conv.transpose or len(conv.shape) != len(ORDERS[order]):
         raise fail("PTO-U240", f"'{bound.row.name}' op takes no such tile of {order}")
     sizes = dict(zip(ORDERS[order], conv.shape, strict=True))
-    known = conv._asdict()
-    known |= dict(zip(_PADS, conv.pads, strict=True))
-    known |= {"h": conv.h or sizes["h"], "w": conv.w or sizes["w"]}
-    known |= {"n": sizes["n"], "d": sizes.get("d", 1), "c1": sizes["k"]}
+    geometry = conv._asdict()
+    geometry |= dict(zip(_PADS, conv.pads, strict=True))
+    geometry |= {"h": conv.h or sizes["h"], "w": conv.w or sizes["w"]}
+    geometry |= {"n": sizes["n"], "d": sizes.get("d", 1), "c1": sizes["k"]}
     attrs: dict[str, Attribute] = {"format": Str(order)} if bound.row.attr("format") else {}
     for attr in bound.row.attrs:
-        if attr.kind == "int" and attr.name in known:
-            attrs[attr.name] = _int(known[attr.name])
+        if attr.kind == "int" and attr.name in geometry:
+            attrs[attr.name] = _int(geometry[attr.name])
     if not conv.channels:
         attrs.pop("channels", None)
     bound.attrs = {**attrs, **bound.attrs}
@@ -123,9 +125,9 @@ def _turned(bound: BoundCall, src: Passed, dst: Passed, profile: str) -> BoundCa
     return BoundCall(TURN, bound.operands | turned, attrs)
 
 
-def _transferred(bound: BoundCall, given: dict[str, Passed]) -> BoundCall:
+def _transferred(bound: BoundCall, operands: dict[str, Passed]) -> BoundCall:
     """A transfer without a change of order, as a plain transfer."""
-    src, dst = given["src"], given["dst"]
+    src, dst = operands["src"], operands["dst"]
     tile, view = (dst, src) if src.conv is None else (src, dst)
     if _order(tile) == _order(view) and len(_conv(tile).shape) < 6:
         bound.set("src" if view is src else "dst", _plain(view))

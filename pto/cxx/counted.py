@@ -38,10 +38,10 @@ def amounts(build: Path) -> dict[int, int]:
     listing = read_build(build, "objdump", "-d", "--no-show-raw-insn")
     functions = [(start, blocks) for start, blocks in _functions(listing) if blocks]
     files = _files(build, [start for start, _ in functions])
-    found: dict[int, int] = {}
+    work_of: dict[int, int] = {}
     for (_, blocks), file in zip(functions, files, strict=True):
-        found |= dict.fromkeys(blocks, 0) if is_ours(file) else blocks
-    return found
+        work_of |= dict.fromkeys(blocks, 0) if is_ours(file) else blocks
+    return work_of
 
 
 def code(amount: int, before: CodeWork | None = None) -> CodeWork:
@@ -65,15 +65,15 @@ def _functions(lines: list[str]) -> Iterator[tuple[int, dict[int, int]]]:
             start, blocks = int(head[1], 16), {}
             block = -1
             continue
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             continue
         if is_head:
-            block = int(found[1], 16)
+            block = int(match[1], 16)
             blocks[block] = 0
-        is_head = _HOOK in found[3]
+        is_head = _HOOK in match[3]
         if block >= 0 and not is_head:
-            blocks[block] += _amount(found[2], found[3])
+            blocks[block] += _amount(match[2], match[3])
     yield start, blocks
 
 
@@ -90,6 +90,9 @@ def _amount(word: str, operands: str) -> int:
 
 def _files(build: Path, starts: list[int]) -> list[str]:
     """The source file of each function."""
-    asked = "\n".join(f"{start:#x}" for start in starts)
-    found = [line.rpartition(":")[0] for line in read_build(build, "addr2line", "-e", asked=asked)]
-    return found or [""] * len(starts)
+    addresses = "\n".join(f"{start:#x}" for start in starts)
+    files = [
+        line.rpartition(":")[0]
+        for line in read_build(build, "addr2line", "-e", stdin_text=addresses)
+    ]
+    return files or [""] * len(starts)

@@ -83,8 +83,8 @@ def by_hand() -> frozenset[str]:
 
 def _heads(name: str) -> list[str]:
     """The template heads of an instruction: values, types, values."""
-    found = by_name()[name]
-    most = min(_TYPES, max(len(form.arguments) for form in found) + 2)
+    forms = by_name()[name]
+    most = min(_TYPES, max(len(form.arguments) for form in forms) + 2)
     heads = [""]
     for before in range(_VALUES + 1):
         for types in range(1, most + 1):
@@ -101,14 +101,14 @@ def instructions() -> str:
         space, _, short = name.rpartition("::")
         lines += [f"namespace {space} {{"] if space else []
         lines += ["#if PTO_MACHINE_PROFILE != 2"] if name in queues else []
-        seen = "machine::pause(); " if space else _BEHIND.get(name, "")  # other agents poll it
+        poll = "machine::pause(); " if space else _BEHIND.get(name, "")  # other agents poll it
         for head in _heads(name):
             before = re.findall(r"auto (P\d)", head)
-            passed = "".join(f"{each}, " for each in before)
+            passed = "".join(f"{argument}, " for argument in before)
             lines.append(
                 f"template <{head}auto... V, class... A> RecordEvent {short}(A&&... a)"
                 f' {{ machine::record<{passed}V...>("{name}", PTO_HERE, a...); '
-                f"{seen.replace('V...', f'{passed}V...')}"
+                f"{poll.replace('V...', f'{passed}V...')}"
                 "return {}; }"
             )
         lines += ["#endif"] if name in queues else []

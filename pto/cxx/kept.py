@@ -46,9 +46,9 @@ def folder() -> Path:
 
 @cache
 def _private() -> Path:
-    made = Path(tempfile.mkdtemp(prefix="pto-cxx-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    folder = Path(tempfile.mkdtemp(prefix="pto-cxx-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def is_ready(path: Path) -> bool:
@@ -72,10 +72,10 @@ def require_own(path: Path) -> None:
             )
 
 
-def publish(made: Path, target: Path) -> None:
+def publish(built: Path, target: Path) -> None:
     """Rename a built file to its final name, writable by the user alone."""
-    made.chmod(0o700)
-    made.replace(target)
+    built.chmod(0o700)
+    built.replace(target)
 
 
 def note_use(home: Path, is_new: bool) -> None:

@@ -116,17 +116,17 @@ class CxxSource:
         if not self.path.is_file():
             raise fail("PTO-U248", f"there is no file {self.path}")
         sides, extra = self.sides_of(entry), _ENTRY.format(entry)
-        made: dict[str, Path] = {}
+        built: dict[str, Path] = {}
         for side in sides:
-            given = ([self.path], self.profile, side, self.include, self.defines)
+            arguments = ([self.path], self.profile, side, self.include, self.defines)
             with suppress(compiler.Absent):  # `#ifdef __DAV_C220_VEC__` around the whole kernel
-                made[side] = compiler.Build(*given, extra, entry).made()
-        if not made:
+                built[side] = compiler.Build(*arguments, extra, entry).made()
+        if not built:
             where = f"{self.path.name} has no {entry} on {self.profile}, {' or '.join(sides)}"
             notes = conditions_around(entry, read_included(self.path))
             why = f"{where}: the preprocessed source does not mention it"
             raise PtoError(Diagnostic("PTO-U243", why, notes=notes))
-        return made
+        return built
 
 
 def cpp(
@@ -179,9 +179,10 @@ class CppKernel:
 
     def on(self, profile: str) -> CppKernel:
         """The same kernel for another profile."""
-        own = self.source
+        source = self.source
         return CppKernel(
-            CxxSource(own.path, profile, own.include, own.defines, own.sides), self.entry
+            CxxSource(source.path, profile, source.include, source.defines, source.sides),
+            self.entry,
         )
 
     @cached_property
@@ -211,10 +212,10 @@ class CppKernel:
         mode: Mode = "automatic" if self.source.is_automatic else "flags"
         called = self._call(args, blocks, timeout, watch=mode)
         about = AUTOMATIC if self.source.is_automatic else ""
-        found = [*self.source.warnings, *called.findings]
-        causes = grouped(found)
+        findings = [*self.source.warnings, *called.findings]
+        causes = grouped(findings)
         report = self._report(called, blocks)
-        return Verdict(causes, mode, report, about, summary(causes, len(found)))
+        return Verdict(causes, mode, report, about, summary(causes, len(findings)))
 
     def time(
         self,
@@ -233,18 +234,18 @@ class CppKernel:
             return self.on(wanted).time(*args, blocks=blocks, device=device, timeout=timeout)
         with _sent(self._given(args, timeout, shapes=True), blocks) as sent:
             how = {"device": device, "automatic": self.source.is_automatic}
-            found: Timing = self._ask("time", timeout, **sent, **how)
-        found.kernel = self.entry
-        return found
+            timing: Timing = self._ask("time", timeout, **sent, **how)
+        timing.kernel = self.entry
+        return timing
 
     def check(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Findings:
         """Findings of a run with these arguments, on copies: a C++ kernel is checked by running."""
         copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
         try:
-            found = self._call(copies, blocks, timeout).findings
+            findings = self._call(copies, blocks, timeout).findings
         except PtoError as error:
-            found = error.diagnostics
-        return Findings([*self.source.warnings, *found])
+            findings = error.diagnostics
+        return Findings([*self.source.warnings, *findings])
 
     def close(self) -> None:
         """End the child process; the next call starts a new one."""
@@ -254,24 +255,24 @@ class CppKernel:
 
     # ---- the child
 
-    def _ask(self, what: str, seconds: float = SECONDS, **given: Any) -> Any:
+    def _ask(self, request: str, seconds: float = SECONDS, **arguments: Any) -> Any:
         if self._child is None:
             self._child = Child(self.source.builds(self.entry), self.source.profile)
-        return self._child.ask(what, seconds, **given)
+        return self._child.ask(request, seconds, **arguments)
 
     def _call(
         self, args: Sequence[Any], blocks: Blocks, timeout: float, watch: Mode | None = None
     ) -> Called:
         """Call the kernel in the child; a file passes the arrays in both directions."""
-        given = _apart(self._given(args, timeout))
-        with _sent(given, blocks) as sent:
+        passed = _apart(self._given(args, timeout))
+        with _sent(passed, blocks) as sent:
             called: Called = self._ask("call", timeout, **sent, watch=watch)
             raw = np.fromfile(sent["file"], np.uint8)
-        for own, where in zip(given, sent["given"], strict=True):
-            if isinstance(own, Borrowed):
-                own.array.reshape(-1).view(np.uint8)[:] = raw[where]
-                if own.give_back is not None:
-                    own.give_back()
+        for argument, where in zip(passed, sent["given"], strict=True):
+            if isinstance(argument, Borrowed):
+                argument.array.reshape(-1).view(np.uint8)[:] = raw[where]
+                if argument.give_back is not None:
+                    argument.give_back()
         return called
 
     def _given(self, args: Sequence[Any], timeout: float, shapes: bool = False) -> list[_Given]:
@@ -281,41 +282,41 @@ class CppKernel:
         wanted = len(self.parameters)
         if wanted != len(args):
             raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")
-        given: list[_Given] = []
+        passed: list[_Given] = []
         for n, ((pointer, element), value) in enumerate(zip(self.parameters, args, strict=True)):
             if not pointer:
-                given.append(_bits(self.entry, n, element, value))
+                passed.append(_bits(self.entry, n, element, value))
             elif shapes and isinstance(value, tuple):
                 kind = dtype("i8" if element in ("none", "?") else element)
-                given.append((prod(value) * kind.itemsize,))
+                passed.append((prod(value) * kind.itemsize,))
             else:
-                given.append(0 if value is None else self._array(n, element, value))
-        return given
+                passed.append(0 if value is None else self._array(n, element, value))
+        return passed
 
     def _array(self, n: int, element: str, value: Any) -> Borrowed:
-        found = borrow(value)
-        if found is None:
+        borrowed = borrow(value)
+        if borrowed is None:
             raise fail("PTO-U212", f"{self.entry}: parameter {n} is a pointer, got {value!r}")
         kind = None if element in ("none", "?") else dtype(element)
         # GM_ADDR, a pointer to bytes, accepts any element type.
-        if kind is not None and kind.name != "u8" and found.array.itemsize != kind.itemsize:
+        if kind is not None and kind.name != "u8" and borrowed.array.itemsize != kind.itemsize:
             raise fail(
                 "PTO-U213",
                 f"{self.entry}: parameter {n} points to {element}, the array is"
-                f" {found.array.dtype}",
+                f" {borrowed.array.dtype}",
             )
-        return found
+        return borrowed
 
 
-def _apart(given: list[_Given]) -> list[_Given]:
+def _apart(passed: list[_Given]) -> list[_Given]:
     """The arguments with one copy for each array that is copied; all of them may be written."""
-    places = [n for n, value in enumerate(given) if isinstance(value, Borrowed)]
-    arrays = joined([value for value in given if isinstance(value, Borrowed)])
+    places = [n for n, value in enumerate(passed) if isinstance(value, Borrowed)]
+    arrays = joined([value for value in passed if isinstance(value, Borrowed)])
     names = [f"parameter {n}" for n in places]
-    found = dict(
+    separate = dict(
         zip(places, written_back(dict(zip(names, arrays, strict=True)), names), strict=True)
     )
-    return [found.get(n, value) for n, value in enumerate(given)]
+    return [separate.get(n, value) for n, value in enumerate(passed)]
 
 
 def _count(blocks: Blocks) -> int:
@@ -323,23 +324,25 @@ def _count(blocks: Blocks) -> int:
 
 
 @contextmanager
-def _sent(given: Sequence[_Given], blocks: Blocks) -> Generator[dict[str, Any]]:
+def _sent(passed: Sequence[_Given], blocks: Blocks) -> Generator[dict[str, Any]]:
     """The arguments of a request, with the bytes of arrays in a file; arrays that overlap do so
     there too."""
-    spans = {id(each): _span(each.array) for each in given if isinstance(each, Borrowed)}
+    spans = {
+        id(argument): _span(argument.array) for argument in passed if isinstance(argument, Borrowed)
+    }
     with tempfile.NamedTemporaryFile(prefix="pto-") as file:
         starts: dict[int, int] = {}  # places in the file, by address
         for low, high in stretches(spans.values()):
             starts[low] = file.tell()
             file.write(over(low, high - low, np.dtype(np.uint8)).data)
         listed: list[Given] = []
-        for each in given:
-            if isinstance(each, Borrowed):
-                low, high = spans[id(each)]
+        for argument in passed:
+            if isinstance(argument, Borrowed):
+                low, high = spans[id(argument)]
                 first = max((start for start in starts if start <= low < high), default=low)
                 at = starts.get(first, low) + low - first
-                each = slice(at, at + high - low)
-            listed.append(each)
+                argument = slice(at, at + high - low)
+            listed.append(argument)
         file.flush()
         yield {"blocks": _count(blocks), "given": listed, "file": file.name}
 

@@ -101,11 +101,11 @@ class NativeBuild:
         return c.string_at(address).decode()
 
     def facts(self, number: int) -> TypeRecord:
-        found = self._facts.get(number)
-        if found is None:
-            found = TypeRecord.from_buffer_copy(self.lib.pto_type(number).contents)
-            self._facts[number] = found
-        return found
+        record = self._facts.get(number)
+        if record is None:
+            record = TypeRecord.from_buffer_copy(self.lib.pto_type(number).contents)
+            self._facts[number] = record
+        return record
 
     def enum(self, number: int) -> str:
         """The name of an enumeration, from the signature text of a template function."""
@@ -118,9 +118,9 @@ class NativeBuild:
 
     def addresses(self, path: int) -> list[int]:
         """The chain of calls that leads to an instruction, innermost first."""
-        room = (c.c_int64 * _DEPTH)()
-        count = self.lib.pto_path(path, room)
-        return list(room[:count])
+        buffer = (c.c_int64 * _DEPTH)()
+        count = self.lib.pto_path(path, buffer)
+        return list(buffer[:count])
 
     # ---- agents
 
@@ -159,9 +159,9 @@ class NativeBuild:
     def memory(self) -> list[tuple[int, int]]:
         """(address, bytes) of every allocation, by address."""
         count = self.lib.pto_memory((c.c_int64 * 2)(), 0)
-        room = (c.c_int64 * (2 * count))()
-        self.lib.pto_memory(room, count)
-        return [(room[2 * n], room[2 * n + 1]) for n in range(count)]
+        buffer = (c.c_int64 * (2 * count))()
+        self.lib.pto_memory(buffer, count)
+        return [(buffer[2 * n], buffer[2 * n + 1]) for n in range(count)]
 
     def tests(self) -> list[str]:
         return [self.lib.pto_test(n).decode() for n in range(self.lib.pto_tests())]
@@ -184,14 +184,14 @@ class NativeAgent:
         start, count = state.words or 0, ((state.at or 0) - (state.words or 0)) // 8
         if not count:
             return []
-        room = c.cast(start, c.POINTER(c.c_int64))
-        return np.ctypeslib.as_array(room, (count,)).tolist()
+        pointer = c.cast(start, c.POINTER(c.c_int64))
+        return np.ctypeslib.as_array(pointer, (count,)).tolist()
 
     def amounts(self) -> list[int]:
         """Operations of C++ before each record of `words`; empty unless they are counted."""
-        room = c.POINTER(c.c_int64)()
-        count = self.native.lib.pto_amounts(self._state, c.byref(room))
-        return np.ctypeslib.as_array(room, (count,)).tolist() if count else []
+        pointer = c.POINTER(c.c_int64)()
+        count = self.native.lib.pto_amounts(self._state, c.byref(pointer))
+        return np.ctypeslib.as_array(pointer, (count,)).tolist() if count else []
 
     def error(self) -> str:
         return self.native.lib.pto_error(self._state).decode(errors="replace")
@@ -202,8 +202,8 @@ class NativeAgent:
 
 def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Memory of this process as an array, without a copy."""
-    room = (c.c_uint8 * max(size, 1)).from_address(address)
-    return np.ctypeslib.as_array(room)[:size]
+    array = (c.c_uint8 * max(size, 1)).from_address(address)
+    return np.ctypeslib.as_array(array)[:size]
 
 
 @cache
@@ -217,8 +217,8 @@ def _heap_end() -> Callable[[int], int | None]:
 def _heap(end: int) -> int:
     """The start address of the heap that ends at `end`."""
     with Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as lines:
-        found = (line.partition("-")[0] for line in lines if line.rstrip().endswith("[heap]"))
-        return min((int(start, 16) for start in found), default=end)
+        heaps = (line.partition("-")[0] for line in lines if line.rstrip().endswith("[heap]"))
+        return min((int(start, 16) for start in heaps), default=end)
 
 
 def is_pointer(number: int) -> bool:
@@ -271,11 +271,11 @@ def is_ours(file: str) -> bool:
     return "/pto/machine/" in file or file.endswith(("/whole.cpp", "/runtime.cpp"))
 
 
-def read_build(build: Path, *command: str, asked: str = "") -> list[str]:
+def read_build(build: Path, *command: str, stdin_text: str = "") -> list[str]:
     """The lines that a tool of binutils prints about a build; none if it is missing or late."""
     try:
         ran = subprocess.run(
-            [*command, str(build)], input=asked, capture_output=True, text=True, timeout=120
+            [*command, str(build)], input=stdin_text, capture_output=True, text=True, timeout=120
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
@@ -285,10 +285,10 @@ def read_build(build: Path, *command: str, asked: str = "") -> list[str]:
 @lru_cache(4096)
 def lines_of(path: Path, addresses: tuple[int, ...]) -> tuple[Loc, ...]:
     """Source lines of return addresses, from the line table of a build, without our header."""
-    asked = "\n".join(f"{address - 1:#x}" for address in addresses)
-    found: list[Loc] = []
-    for line in read_build(path, "addr2line", "-i", "-e", asked=asked):
+    addresses_text = "\n".join(f"{address - 1:#x}" for address in addresses)
+    locations: list[Loc] = []
+    for line in read_build(path, "addr2line", "-i", "-e", stdin_text=addresses_text):
         file, _, number = line.partition(" ")[0].rpartition(":")
         if number.isdigit() and file and not is_ours(file) and file != "??":
-            found.append(Loc(file, int(number)))
-    return tuple(found) or (Loc(str(path), 0),)
+            locations.append(Loc(file, int(number)))
+    return tuple(locations) or (Loc(str(path), 0),)

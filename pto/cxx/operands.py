@@ -69,8 +69,8 @@ def operand(
     if passed.tag == QUEUE:
         maker = state.queues[values[at]][1]
         by = "" if maker is None or maker.maker is None else maker.maker.name
-        given = Given(PipeHandle(by), maker=maker)
-        return given, lambda state, values: state.queues[values[at]][0]
+        argument = Given(PipeHandle(by), maker=maker)
+        return argument, lambda state, values: state.queues[values[at]][0]
     if passed.tag == POINTER:
         spec = next(o for o in bound.row.operands if o.name == name)
         space = memory_space(spec.kind.split()[0])
@@ -85,7 +85,7 @@ def operand(
     return Given(kind, first), lambda state, values: value
 
 
-def _scalar_of(bound: BoundCall, operand: str, given: Passed) -> Scalar:
+def _scalar_of(bound: BoundCall, operand: str, passed: Passed) -> Scalar:
     """The type of a scalar operand: C++ converts it to the element type of its tile."""
     spec = next(o for o in bound.row.operands if o.name == operand)
     if spec.kind == "index":
@@ -97,12 +97,12 @@ def _scalar_of(bound: BoundCall, operand: str, given: Passed) -> Scalar:
     targets = [
         t for o in bound.row.operands if o.role not in ("in", "tmp") and (t := tiles.get(o.name))
     ]
-    own = element(given.element)
+    elem = element(passed.element)
     wants_float = spec.kind == "float" or operand == "deqScale"
     if wants_float or not (sources or targets):
-        return scalar_type(dtype("f32") if wants_float else own or dtype("i64"))
+        return scalar_type(dtype("f32") if wants_float else elem or dtype("i64"))
     if spec.kind == "int":
-        return scalar_type(own or dtype("i32"))
+        return scalar_type(elem or dtype("i32"))
     return (tiles.get("src") or tiles.get("src0") or (sources or targets)[0]).elem
 
 
@@ -114,16 +114,16 @@ def _view(operand: Passed, type: View) -> Maker:
 
     def make(state: AgentState, values: Sequence[int]) -> GlobalTensor:
         key = (kind.name, shape, layout.name, paired, *values[at : at + 6])
-        found = state.made.get(key)
-        if found is None:
+        tensor = state.made.get(key)
+        if tensor is None:
             memory, offset = state.memory.find(values[at])
             strides = list(values[at + 1 : at + 6])
             strides[axis] = max(0, strides[axis] + wider)  # not used for a single line
             if paired is not None:
                 strides = [n if i == paired else n // 2 for i, n in enumerate(strides)]
-            found = GlobalTensor.of(memory, offset, kind, shape, strides, layout)
-            state.made[key] = found
-        return found
+            tensor = GlobalTensor.of(memory, offset, kind, shape, strides, layout)
+            state.made[key] = tensor
+        return tensor
 
     return make
 

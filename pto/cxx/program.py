@@ -59,11 +59,11 @@ class NativeProgram:
         hosts = [self._host(call, closure, rank, ranks) for rank in range(ranks)]
         idle = 0
         while hosts:
-            for each in list(hosts):
-                moved = next(each, None)
+            for host in list(hosts):
+                moved = next(host, None)
                 idle = 0 if moved or moved is None else idle + 1
                 if moved is None:
-                    hosts.remove(each)
+                    hosts.remove(host)
             if idle > _PATIENCE * ranks:
                 raise self._stuck or fail(
                     "PTO-U244", "deadlock: all ranks of the host wait for each other"
@@ -123,7 +123,7 @@ class NativeProgram:
         """All agents of a launch, each in the build of its side."""
         device, memory = self.device()
         self.launches += 1
-        found: list[s.RecordSide] = []
+        sides: list[s.RecordSide] = []
         mixed = len(self.sides) > 1
         for side in self.sides:
             call, name = side.build.kernel(key), side.build.side(key)
@@ -140,8 +140,8 @@ class NativeProgram:
             def feed(core: Core, side: BuildSide = side, call: int = call) -> Iterator[Any]:
                 return side.feed(side.build.agent(call, closure, core), core, memory)
 
-            found.append(s.RecordSide(side.name, agents, feed))
-        return s.RecordLaunch(device, self.profile, found, blocks, self._only)
+            sides.append(s.RecordSide(side.name, agents, feed))
+        return s.RecordLaunch(device, self.profile, sides, blocks, self._only)
 
     def _special(self, build: n.NativeBuild, name: str) -> BuildSide:
         """The `Side` for one side of a build with sources for several sides."""
@@ -191,11 +191,11 @@ class Itself:
 _BETWEEN = {f"PTO-R{n:03}" for n in (11, 12, 13, 21, 22, 23)}
 
 
-def decided(found: Iterable[Diagnostic], sides: Iterable[BuildSide]) -> list[Diagnostic]:
+def decided(findings: Iterable[Diagnostic], sides: Iterable[BuildSide]) -> list[Diagnostic]:
     """Findings without races between agents, if an agent polls memory by `ld_dev`: the order that
     it has by a word that others store is not followed."""
     polls = any(side.polls for side in sides)
-    return [d for d in found if not polls or d.code not in _BETWEEN]
+    return [d for d in findings if not polls or d.code not in _BETWEEN]
 
 
 class Launcher:
@@ -206,7 +206,7 @@ class Launcher:
         builds: dict[str, n.NativeBuild],
         profile: Profile,
         blocks: int,
-        given: Sequence[Given],
+        arguments: Sequence[Given],
         raw: npt.NDArray[np.uint8],
     ) -> None:
         self._builds, self._profile = builds, profile
@@ -215,29 +215,29 @@ class Launcher:
         self._filled: list[tuple[Any, Any]] = []  # memory and values of arrays with values
         words = [blocks]
         placed: dict[int, int] = {}  # address by first byte, of arrays that may overlap
-        for low, high in stretches((e.start, e.stop) for e in given if isinstance(e, slice)):
+        for low, high in stretches((e.start, e.stop) for e in arguments if isinstance(e, slice)):
             placed[low] = self._allocated(high - low)
             self._filled.append((n.bytes_at(placed[low], high - low), raw[low:high]))
-        for each in given:
-            if isinstance(each, int):
-                words.append(each)
-            elif isinstance(each, tuple):
-                words.append(self._allocated(each[0]))
-            elif each.start == each.stop:
+        for argument in arguments:
+            if isinstance(argument, int):
+                words.append(argument)
+            elif isinstance(argument, tuple):
+                words.append(self._allocated(argument[0]))
+            elif argument.start == argument.stop:
                 words.append(self._allocated(0))
             else:
-                low = max(low for low in placed if low <= each.start)
-                words.append(placed[low] + each.start - low)
+                low = max(low for low in placed if low <= argument.start)
+                words.append(placed[low] + argument.start - low)
         self._words = (c.c_int64 * len(words))(*words)
         self.printed: list[str] = []
 
     def _allocated(self, size: int) -> int:
         """The address of new memory for an array."""
-        place: int | None = self._main.lib.pto_allocate(size)
-        if place is None:
+        address: int | None = self._main.lib.pto_allocate(size)
+        if address is None:
             raise MemoryError
-        self.arrays.append((place, size))
-        return place
+        self.arrays.append((address, size))
+        return address
 
     def fill(self) -> None:
         """Restore the arrays to the given values."""
@@ -251,10 +251,10 @@ class Launcher:
 
     def count(self) -> bool:
         """Enable counting of C++ operations; False if the compiled code cannot be read."""
-        found = [amounts(build.path) for build in self._builds.values()]
-        for build, mine in zip(self._builds.values(), found, strict=True):
+        counts = [amounts(build.path) for build in self._builds.values()]
+        for build, mine in zip(self._builds.values(), counts, strict=True):
             build.count(mine)
-        return all(found)
+        return all(counts)
 
     def described(self, tap: Hook, number: int, cores: int) -> None:
         """Dry run of block `number` with instrumentation `tap`; `cores` blocks run at a time."""
@@ -294,5 +294,5 @@ class Launcher:
         return [*found, *(d for side in sides for d in side.sites.remarks.values())]
 
     def release(self) -> None:
-        for place, _ in self.arrays:
-            self._main.lib.pto_release(place)
+        for address, _ in self.arrays:
+            self._main.lib.pto_release(address)

@@ -32,10 +32,10 @@ def translate(path: Path) -> str:
     for function in (f for f in parse(text, str(path)).functions() if f.has_body):
         name, args = function.symbol, function.regions[0].block.args
         listed = ", ".join(f"{parameter_type(arg.type)} v{n}" for n, arg in enumerate(args))
-        given = "".join(f", v{n}" for n in range(len(args)))
+        arguments = "".join(f", v{n}" for n in range(len(args)))
         lines += [
             f"AICORE void {name}({listed}) {{",
-            f'    machine::program(pto_program, "{file}", "{name}"{given});',
+            f'    machine::program(pto_program, "{file}", "{name}"{arguments});',
             "}",
         ]
     return "\n".join(lines) + "\n"
@@ -54,9 +54,9 @@ def main() -> int:
     parser = argparse.ArgumentParser("ptoas")
     parser.add_argument("file", type=Path)
     parser.add_argument("-o", dest="out", type=Path, required=True)
-    given, _ = parser.parse_known_args()
+    options, _ = parser.parse_known_args()
     try:
-        given.out.write_text(translate(given.file), encoding="utf-8")
+        options.out.write_text(translate(options.file), encoding="utf-8")
     except PtoError as error:
         print(error, file=sys.stderr)
         return 1

@@ -34,21 +34,21 @@ def used(entry: str, texts: Iterable[str]) -> str:
     name = entry.partition("<")[0].rpartition("::")[2].strip()
     if name not in definitions:  # from a macro or another file: everything counts as used
         return "\n".join([*outside, *(b for bodies in definitions.values() for b in bodies)])
-    seen, waiting, found = {name}, [name], list[str]()
+    visited, waiting, used_bodies = {name}, [name], list[str]()
     while waiting:
         for body in definitions.get(waiting.pop(), ()):
-            found.append(body)
-            fresh = {w for w in _WORD.findall(body) if w in definitions} - seen
-            seen |= fresh
+            used_bodies.append(body)
+            fresh = {w for w in _WORD.findall(body) if w in definitions} - visited
+            visited |= fresh
             waiting += fresh
-    return "\n".join([*outside, *found])
+    return "\n".join([*outside, *used_bodies])
 
 
 def _collect(text: str, definitions: dict[str, list[str]], outside: list[str]) -> None:
     """Definitions of a text by name; `outside` gets the rest."""
     for pattern in (_ALIAS, _MACRO):
-        for found in pattern.finditer(text):
-            definitions.setdefault(found[1], []).append(found[0])
+        for match in pattern.finditer(text):
+            definitions.setdefault(match[1], []).append(match[0])
     text = _MACRO.sub("", text)
     code = _DIRECTIVE.sub(lambda line: " " * len(line[0]), text)
     at = 0

@@ -103,7 +103,7 @@ def _transferred(bound: BoundCall, profile: str) -> None:
     """
     _paired(bound, profile)
     moved = ((name, bound.passed(name)) for name in bound.operands if name != "fp")
-    names = {type(each.type): name for name, each in moved if each is not None}
+    names = {type(operand.type): name for name, operand in moved if operand is not None}
     tile, view = (bound.passed(names.get(kind, "")) for kind in (TileBuf, View))
     fitted = None if tile is None or view is None else _fitted(tile, view, profile)
     if fitted is not None:
@@ -117,19 +117,19 @@ def packed(operand: Passed, scaled: str = "") -> Passed:
     Along k boxes are contiguous anyway; there an operand with scales (`a` or `b`) is unchanged,
     because it has scales for its whole size.
     """
-    own = tile_of(operand)
-    if own is None or own.compact is not Compact.NULL or not own.layout.is_boxed:
+    tile = tile_of(operand)
+    if tile is None or tile.compact is not Compact.NULL or not tile.layout.is_boxed:
         return operand
-    rows, cols = own.valid
+    rows, cols = tile.valid
     if not rows or not cols:
         return operand
-    high, wide = (max(side, 16) for side in own.layout.box(own.itemsize))  # k of f32: two boxes
+    high, wide = (max(side, 16) for side in tile.layout.box(tile.itemsize))  # k of f32: two boxes
     shape = -(-rows // high) * high, -(-cols // wide) * wide
     if scaled:
-        shape = (shape[0], own.cols) if scaled == "a" else (own.rows, shape[1])
-    if shape == own.shape:
+        shape = (shape[0], tile.cols) if scaled == "a" else (tile.rows, shape[1])
+    if shape == tile.shape:
         return operand
-    return with_tile(operand, replace(own, rows=shape[0], cols=shape[1]))
+    return with_tile(operand, replace(tile, rows=shape[0], cols=shape[1]))
 
 
 def _scratched(bound: BoundCall, profile: str) -> None:
@@ -139,14 +139,19 @@ def _scratched(bound: BoundCall, profile: str) -> None:
     if not isinstance(kind, TileBuf):
         return
     for operand in bound.row.operands:
-        given, own, wanted = bound.passed(operand.name), bound.tile(operand.name), kind.tile
-        if operand.role != "tmp" or given is None or own is None:
+        scratch, tile_type, wanted = bound.passed(operand.name), bound.tile(operand.name), kind.tile
+        if operand.role != "tmp" or scratch is None or tile_type is None:
             continue
-        if own.dtype is wanted.dtype or own.layout.name != "ND":
+        if tile_type.dtype is wanted.dtype or tile_type.layout.name != "ND":
             continue
-        lines = [n * own.itemsize // wanted.itemsize for n in (own.cols, own.valid[1] or 0)]
-        tile = replace(own, dtype=wanted.dtype, cols=lines[0], valid=(own.valid[0], lines[1]))
-        bound.set(operand.name, replace(given, type=TileBuf(kind.elem, tile)))
+        lines = [
+            n * tile_type.itemsize // wanted.itemsize
+            for n in (tile_type.cols, tile_type.valid[1] or 0)
+        ]
+        tile = replace(
+            tile_type, dtype=wanted.dtype, cols=lines[0], valid=(tile_type.valid[0], lines[1])
+        )
+        bound.set(operand.name, replace(scratch, type=TileBuf(kind.elem, tile)))
 
 
 def _multiplied(bound: BoundCall, profile: str) -> None:
@@ -164,31 +169,31 @@ def _multiplied(bound: BoundCall, profile: str) -> None:
         return
     size = (left.valid[0] or 0, right.valid[1] or 0)
     for name in ("dst", "acc_in", "c_in"):
-        own = tiles.get(name)
-        if own is not None and size[0] <= own.rows and size[1] <= own.cols:
-            bound.set_tile(name, replace(own, valid=size))
+        tile = tiles.get(name)
+        if tile is not None and size[0] <= tile.rows and size[1] <= tile.cols:
+            bound.set_tile(name, replace(tile, valid=size))
 
 
 def _scales_of(bound: BoundCall, name: str, was: TileType | None) -> None:
     """Reduce the scales of an operand to the rows or columns that remain of it."""
-    own, now = bound.tile(f"{name}_scale"), bound.tile(name)
+    scale, now = bound.tile(f"{name}_scale"), bound.tile(name)
     axis = "rows" if name == "a" else "cols"
-    if own is None or was is None or now is None or getattr(own, axis) != getattr(was, axis):
+    if scale is None or was is None or now is None or getattr(scale, axis) != getattr(was, axis):
         return
     size = getattr(now, axis)
-    valid = (size, own.valid[1]) if name == "a" else (own.valid[0], size)
-    bound.set_tile(f"{name}_scale", replace(own, valid=valid, **{axis: size}))
+    valid = (size, scale.valid[1]) if name == "a" else (scale.valid[0], size)
+    bound.set_tile(f"{name}_scale", replace(scale, valid=valid, **{axis: size}))
 
 
 def _exchanged(bound: BoundCall, profile: str) -> None:
     """A move into L0 that exchanges rows and columns of one-byte elements: the headers write the
     boxes of the valid region side by side, also without CompactMode (TMovToRight, TExtractToB)."""
-    src, dst, own = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
-    if profile == "cpu" or src is None or dst is None or own is None:
+    src, dst, tile = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
+    if profile == "cpu" or src is None or dst is None or tile is None:
         return
-    is_operand = own.role in (Role.LEFT, Role.RIGHT) and own.itemsize == 1
+    is_operand = tile.role in (Role.LEFT, Role.RIGHT) and tile.itemsize == 1
     if is_operand and src.facts.slayout != dst.facts.slayout:
-        bound.set_tile("dst", replace(own, compact=Compact.NORMAL))
+        bound.set_tile("dst", replace(tile, compact=Compact.NORMAL))
 
 
 def _exponents(bound: BoundCall, profile: str) -> None:
@@ -205,58 +210,60 @@ def _exponents(bound: BoundCall, profile: str) -> None:
     flat = line.role is Role.VEC and line.rows == 1 and line.layout.name == "ND"
     if not flat or boxes.layout.name != "ZZ" or boxes.layout.fractal != FRACTAL_MX or rows < 2:
         return
-    whole = min(-(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows)  # the rest of the last box is zero
-    bound.set_tile("src", replace(line, rows=whole, cols=cols, valid=(whole, cols)))
-    bound.set_tile("dst", replace(boxes, valid=(whole, cols)))
+    full_rows = min(
+        -(-rows // MX_ROW_LEN) * MX_ROW_LEN, boxes.rows
+    )  # the rest of the last box is zero
+    bound.set_tile("src", replace(line, rows=full_rows, cols=cols, valid=(full_rows, cols)))
+    bound.set_tile("dst", replace(boxes, valid=(full_rows, cols)))
 
 
 def _paired(bound: BoundCall, profile: str) -> None:
     """Tensors and plain tiles of packed values count single values in C++, bytes here."""
     for name in bound.operands:
-        each, own = bound.passed(name), bound.tile(name)
-        kind = None if each is None else element(each.element)
-        if each is None or kind is None or not kind.is_packed:
+        operand, tile = bound.passed(name), bound.tile(name)
+        kind = None if operand is None else element(operand.element)
+        if operand is None or kind is None or not kind.is_packed:
             continue
-        if isinstance(each.type, View):
-            axis = _pairs_along(bound, each)
-            shape = list(each.type.shape)
+        if isinstance(operand.type, View):
+            axis = _pairs_along(bound, operand)
+            shape = list(operand.type.shape)
             shape[axis] = -(-(shape[axis] or 0) // 2)
-            made = replace(each.type, shape=tuple(shape))
-            bound.set(name, replace(each, type=made, paired=axis))
-        elif own is not None and not each.facts.slayout:
-            rows, cols = _valid(own)
-            tall, wide = values_in(kind, own.layout)
+            paired = replace(operand.type, shape=tuple(shape))
+            bound.set(name, replace(operand, type=paired, paired=axis))
+        elif tile is not None and not operand.facts.slayout:
+            rows, cols = _valid(tile)
+            tall, wide = values_in(kind, tile.layout)
             valid = (-(-rows // tall), -(-cols // wide))
-            made = replace(own, rows=own.rows // tall, cols=own.cols // wide, valid=valid)
-            bound.set_tile(name, made)
+            paired = replace(tile, rows=tile.rows // tall, cols=tile.cols // wide, valid=valid)
+            bound.set_tile(name, paired)
 
 
 def _turned(bound: BoundCall) -> None:
     """Boxes of packed values: two values of a row share a byte in row-major boxes, else two of a
     column. C++ indices count values, here bytes; for one element in UB they are bytes already
     (a5/TExtract.hpp, TExtractVecToVecNZScalarImpl)."""
-    src, dst, own = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
+    src, dst, tile = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
     if src is None or dst is None or src.facts is None or dst.facts is None:
         return
     kind = element(src.element)
     if kind is None or not kind.is_packed or not src.facts.slayout or not dst.facts.slayout:
         return
-    if own is not None and own.role is Role.VEC and own.valid == (1, 1):
+    if tile is not None and tile.role is Role.VEC and tile.valid == (1, 1):
         return
     across = "indexCol" if src.facts.slayout == 1 else "indexRow"
     for name in (across, f"{across}1"):
-        each = bound.passed(name)
-        if each is not None:
-            bound.set(name, replace(each, share=2))
+        operand = bound.passed(name)
+        if operand is not None:
+            bound.set(name, replace(operand, share=2))
     if src.facts.slayout != dst.facts.slayout and bound.row.attr("turnPairs") is not None:
         bound.attrs["turnPairs"] = Bool(True)
 
 
 def _pairs_along(bound: BoundCall, view: Passed) -> int:
     """The dimension along which two values share a byte: as in a plain tile, else by layout."""
-    for each, *_ in bound.operands.values():
-        if isinstance(each.type, TileBuf) and not each.facts.slayout:
-            return 3 if each.facts.blayout else 4
+    for operand, *_ in bound.operands.values():
+        if isinstance(operand.type, TileBuf) and not operand.facts.slayout:
+            return 3 if operand.facts.blayout else 4
     return 3 if GLOBAL[view.facts.layout] == "DN" else 4
 
 
@@ -271,9 +278,9 @@ def _padded(bound: BoundCall, profile: str) -> None:
 def _staged(bound: BoundCall) -> None:
     """A staging tile with a dynamic valid region may be smaller at the end of the transfer."""
     for name, tile in bound.tiles().items():
-        each = bound.passed(name)
-        if each is not None and any(each.facts.more[:2]):
-            sizes = zip(_valid(tile), each.facts.more[:2], strict=True)
+        operand = bound.passed(name)
+        if operand is not None and any(operand.facts.more[:2]):
+            sizes = zip(_valid(tile), operand.facts.more[:2], strict=True)
             rows, cols = (1 if dynamic and size else size for size, dynamic in sizes)
             bound.set_tile(name, replace(tile, valid=(rows, cols)))
 
@@ -300,31 +307,33 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
     if layout not in ("ND", "DN") or rows is None or cols is None:
         return None
     lines, length = prod(shape) // max(shape[along], 1), shape[along]
-    own, width = (rows, cols) if layout == "ND" else (cols, rows)
-    if (lines, length) == (own, width):
+    across_size, width = (rows, cols) if layout == "ND" else (cols, rows)
+    if (lines, length) == (across_size, width):
         return None
     if profile != "cpu" and of.role is Role.MAT and _BOXES.get(layout) == of.layout.name:
         return _boxed(tile, of, view, shape, profile)
-    if profile == "cpu" and (lines == own or own <= shape[across]):
-        if lines != own:
-            shape[:3], shape[across] = (1, 1, 1), own
+    if profile == "cpu" and (lines == across_size or across_size <= shape[across]):
+        if lines != across_size:
+            shape[:3], shape[across] = (1, 1, 1), across_size
         shape[along] = width  # the simulator uses the strides, whatever the line length
         return tile, replace(view, type=replace(view.type, shape=tuple(shape)))
-    whole = of.role is Role.ACC and layout == "ND" and lines == shape[across]
-    if whole:  # the fixpipe uses only the valid region
-        shape[across], shape[along] = own, width
+    takes_all = of.role is Role.ACC and layout == "ND" and lines == shape[across]
+    if takes_all:  # the fixpipe uses only the valid region
+        shape[across], shape[along] = across_size, width
         wider = 0
     elif of.role in (Role.VEC, Role.MAT) and of.layout.name == layout:
         # a2a3 counts gaps between lines, other profiles distances from line to line
-        shape[along], own, wider = width, lines, width - length if profile == "a2a3" else 0
+        shape[along], across_size, wider = width, lines, width - length if profile == "a2a3" else 0
     else:
         return None
-    valid = (own, width) if layout == "ND" else (width, own)
-    seen = replace(of, valid=valid, rows=max(of.rows, valid[0]), cols=max(of.cols, valid[1]))
-    if (seen.cols if layout == "ND" else seen.rows) != (of.cols if layout == "ND" else of.rows):
+    valid = (across_size, width) if layout == "ND" else (width, across_size)
+    resized = replace(of, valid=valid, rows=max(of.rows, valid[0]), cols=max(of.cols, valid[1]))
+    if (resized.cols if layout == "ND" else resized.rows) != (
+        of.cols if layout == "ND" else of.rows
+    ):
         return None  # longer lines than the tile has
     new_view = replace(view, type=replace(view.type, shape=tuple(shape)), widen=(across, wider))
-    return with_tile(tile, seen), new_view
+    return with_tile(tile, resized), new_view
 
 
 def _inserted(bound: BoundCall, profile: str) -> None:
@@ -370,8 +379,8 @@ def _boxed(
         return None
     if not isinstance(view.type, View):
         return None
-    made = with_tile(tile, replace(of, valid=(shape[3], shape[4])))
-    return made, replace(view, type=replace(view.type, shape=tuple(shape)))
+    resized = with_tile(tile, replace(of, valid=(shape[3], shape[4])))
+    return resized, replace(view, type=replace(view.type, shape=tuple(shape)))
 
 
 _WAYS: Final[tuple[tuple[tuple[Family, ...], Callable[[BoundCall, str], None]], ...]] = (

@@ -92,16 +92,16 @@ def _launches(write: WriteLaunch, text: str, code: str, file: str) -> _Edits:
 
 def _words(text: str, code: str, file: str) -> _Edits:
     """Keywords of the device compiler by forms for the host compiler."""
-    return ((*found.span(), _WORDS[found[0]]) for found in _WORD.finditer(code))
+    return ((*match.span(), _WORDS[match[0]]) for match in _WORD.finditer(code))
 
 
 def _assembly(text: str, code: str, file: str) -> _Edits:
     """Statements in the chip's assembly only wait or prefetch: they are removed."""
     end = 0
-    for found in _ASSEMBLY.finditer(code):
-        if found.start() >= end:
-            end = _closing(code, found.end() - 1, file) + 1
-            yield found.start(), end, "((void)0)" + "\n" * text.count("\n", found.start(), end)
+    for match in _ASSEMBLY.finditer(code):
+        if match.start() >= end:
+            end = _closing(code, match.end() - 1, file) + 1
+            yield match.start(), end, "((void)0)" + "\n" * text.count("\n", match.start(), end)
 
 
 def _directive(text: str, at: int) -> bool:
@@ -112,8 +112,8 @@ def _directive(text: str, at: int) -> bool:
 def _callee(text: str, arrow: int) -> int | None:
     """The start of the kernel name with template arguments before `<<<`, or of a macro call."""
     at = _before_brackets(text, _before_brackets(text, arrow, "<>"), "()")
-    found = _CALLEE.search(text[max(0, at - 200) : at])
-    return None if found is None else at - len(found.group())
+    match = _CALLEE.search(text[max(0, at - 200) : at])
+    return None if match is None else at - len(match.group())
 
 
 def _before_brackets(text: str, at: int, pair: str) -> int:
@@ -138,19 +138,19 @@ def _before_blanks(text: str, at: int) -> int:
 def closing(text: str, at: int, pair: str = "()") -> int | None:
     """The place of the bracket that closes the one at `at`."""
     depth = 0
-    for found in re.compile(f"[{re.escape(pair)}]").finditer(text, at):
-        depth += 1 if found[0] == pair[0] else -1
+    for match in re.compile(f"[{re.escape(pair)}]").finditer(text, at):
+        depth += 1 if match[0] == pair[0] else -1
         if not depth:
-            return found.start()
+            return match.start()
     return None
 
 
 def _closing(text: str, open_: int, file: str) -> int:
-    found = None if open_ < 0 else closing(text, open_)
-    if found is None:
+    end = None if open_ < 0 else closing(text, open_)
+    if end is None:
         line = text.count("\n", 0, max(open_, 0)) + 1
         raise fail("PTO-U241", "a launch has no end", loc=Loc(file, line))
-    return found
+    return end
 
 
 def _first(config: str) -> str:
@@ -187,7 +187,7 @@ def redefines(texts: Iterable[str]) -> bool:
 
 def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
     """Write forwarding headers for library headers that the tree lacks; returns their folder."""
-    for name in {found for text in texts for found in _LIBRARY.findall(text)}:
+    for name in {header for text in texts for header in _LIBRARY.findall(text)}:
         path = folder / name
         if not (tree / name).exists() and ".." not in name:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -210,5 +210,5 @@ def prepared(
         target.parent.mkdir(parents=True, exist_ok=True)
         text = rewritten(texts[path], str(path), write) if path in launching else texts[path]
         target.write_text(f'#line 1 "{path}"\n{text}', encoding="utf-8")
-    own = source.resolve()
-    return root / own.relative_to(own.anchor), [own.parent], list(texts.values())
+    resolved = source.resolve()
+    return root / resolved.relative_to(resolved.anchor), [resolved.parent], list(texts.values())

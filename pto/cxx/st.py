@@ -92,15 +92,15 @@ class TestFolder:
 
 def find(paths: Sequence[Path], how: TestOptions | None = None) -> list[TestFolder]:
     """Every folder with a main.cpp below these."""
-    found: list[TestFolder] = []
+    folders: list[TestFolder] = []
     for path in paths:
         if not path.is_dir():
             raise fail("PTO-U246", f"{path} is not a folder")
         for main in sorted(path.rglob(compiler.HOST)):
-            found.append(_folder(main.parent.resolve(), how or TestOptions()))
-    if not found:
+            folders.append(_folder(main.parent.resolve(), how or TestOptions()))
+    if not folders:
         raise fail("PTO-U246", "no system test here: a system test is a folder with a main.cpp")
-    return found
+    return folders
 
 
 def _folder(path: Path, how: TestOptions) -> TestFolder:
@@ -111,25 +111,27 @@ def _folder(path: Path, how: TestOptions) -> TestFolder:
     built = next((p for p, core in provided.CORES.items() if core in text), "a2a3")
     chosen = how.profile or (parts[-1] if parts else built)
     kind = re.search(r"pto_(vec|cube|mix)_st|aicore-arch=dav-\w+?-(vec|cube)", text)
-    own = _own_sides(text)
+    sides_of_sources = _own_sides(text)
     sides = _KINDS[kind[1] or kind[2]] if kind and chosen != "cpu" else ("both",)
-    if len({side for _, side in own}) > 1:
+    if len({side for _, side in sides_of_sources}) > 1:
         sides = ("both",)
     include = (*how.include, path, *_included(path, text), path.parent, *shared)
-    return TestFolder(path, chosen, sides, include, own, how)
+    return TestFolder(path, chosen, sides, include, sides_of_sources, how)
 
 
 def _included(path: Path, text: str) -> list[Path]:
     """Include folders of a CMakeLists.txt relative to it, without those of the library."""
-    found = (path / each.strip("/") for each in _FOLDERS.findall(text))
-    return [f.resolve() for f in found if f.is_dir() and not (f / "pto" / "pto-inst.hpp").exists()]
+    folders = (path / relative.strip("/") for relative in _FOLDERS.findall(text))
+    return [
+        f.resolve() for f in folders if f.is_dir() and not (f / "pto" / "pto-inst.hpp").exists()
+    ]
 
 
 def _own_sides(text: str) -> tuple[tuple[str, str], ...]:
     """Sources that a CMakeLists.txt compiles for one side: (name, side)."""
     sources = dict(_LIBRARY.findall(text))
-    found = ((sources.get(name, ""), _KINDS[kind][0]) for name, kind in _COMPILED.findall(text))
-    return tuple((source, side) for source, side in found if source)
+    pairs = ((sources.get(name, ""), _KINDS[kind][0]) for name, kind in _COMPILED.findall(text))
+    return tuple((source, side) for source, side in pairs if source)
 
 
 def suite(
@@ -178,9 +180,14 @@ def _results(
         return
     builds: dict[str, Path] = {}
     for side in folder.sides:
-        own = folder.own if side == "both" else ()
+        single_side = folder.own if side == "both" else ()
         build = compiler.Build(
-            folder.sources, folder.profile, side, folder.include, folder.how.defines, own=own
+            folder.sources,
+            folder.profile,
+            side,
+            folder.include,
+            folder.how.defines,
+            own=single_side,
         )
         builds[side] = build.made()
     copy = work.folder / folder.name
@@ -275,8 +282,8 @@ def _compared(folder: Path, before: dict[Path, float]) -> str:
 def _golden_of(output: Path, goldens: Sequence[Path], outputs: int) -> Path | None:
     if len(goldens) == 1 and outputs == 1:
         return goldens[0]
-    own = output.stem.lower().replace("output", "").replace("out", "")
+    stem = output.stem.lower().replace("output", "").replace("out", "")
     for golden in goldens:
-        if golden.stem.lower().replace("golden", "").replace("output", "") == own:
+        if golden.stem.lower().replace("golden", "").replace("output", "") == stem:
             return golden
     return None

@@ -60,9 +60,9 @@ def timed(
     notes = [] if launcher.count() else [_UNCOUNTED]
     dry_run = partial(launcher.described, cores=chip.device.cube_cores)
     launch = RecordedLaunch(profile, blocks, launcher.arrays, dry_run, automatic)
-    found = time_launch(launch, chip, "", (*notes, *([_AUTOMATIC] if automatic else [])))
-    for remedy in remedies(found, chip, None):
-        found.offer(remedy)
+    timing = time_launch(launch, chip, "", (*notes, *([_AUTOMATIC] if automatic else [])))
+    for remedy in remedies(timing, chip, None):
+        timing.offer(remedy)
     plain: dict[int, Operation] = {}
 
     def bare(op: Operation) -> Operation:
@@ -72,8 +72,8 @@ def timed(
             plain[id(op)] = Operation(op.name, where=line)
         return plain[id(op)]
 
-    streams = (group.timing.stream for group in found.groups if group.timing is not None)
-    for stream in {id(each): each for each in (found.stream, *streams)}.values():
+    streams = (group.timing.stream for group in timing.groups if group.timing is not None)
+    for stream in {id(stream_of): stream_of for stream_of in (timing.stream, *streams)}.values():
         stream.jobs = [job._replace(op=bare(job.op)) for job in stream.jobs]
-    found.waits = [replace(w, op=bare(w.op), behind=bare(w.behind)) for w in found.waits]
-    return found
+    timing.waits = [replace(w, op=bare(w.op), behind=bare(w.behind)) for w in timing.waits]
+    return timing

@@ -49,9 +49,9 @@ class ChildServer:
 
     def signature(self) -> list[tuple[bool, str]]:
         """Whether each parameter of the kernel is a pointer, and its type."""
-        room = (c.c_char_p * 256)()
-        next(iter(self.builds.values())).lib.pto_signature(room)
-        words = [w.decode() for w in room[: list(room).index(None)] if w is not None]
+        buffer = (c.c_char_p * 256)()
+        next(iter(self.builds.values())).lib.pto_signature(buffer)
+        words = [w.decode() for w in buffer[: list(buffer).index(None)] if w is not None]
         return [(bool(star), type) for star, type in zip(words[::2], words[1::2], strict=True)]
 
     def call(self, blocks: int, given: Sequence[Given], file: str, watch: Mode | None) -> Called:
@@ -59,9 +59,9 @@ class ChildServer:
         raw = np.fromfile(file, np.uint8)
         launcher = Launcher(self.builds, self.profile, blocks, given, raw)
         try:
-            found = launcher.watched(watch) if watch else launcher.plain()
+            findings = launcher.watched(watch) if watch else launcher.plain()
             raw.tofile(file)
-            return Called([packed(d) for d in found], launcher.printed)
+            return Called([packed(d) for d in findings], launcher.printed)
         finally:
             launcher.release()
 

@@ -27,24 +27,24 @@ def _bounds(array: Array) -> tuple[int, int]:
     ) + array.itemsize
 
 
-def _whole(given: Borrowed) -> tuple[int, int]:
+def _whole(array: Borrowed) -> tuple[int, int]:
     """The bounds of the array or storage that an argument is a view of."""
-    storage = getattr(given.source, "untyped_storage", None)
+    storage = getattr(array.source, "untyped_storage", None)
     if storage is not None:
         return storage().data_ptr(), storage().data_ptr() + storage().nbytes()
-    root = in_place(given)
+    root = in_place(array)
     while isinstance(root.base, np.ndarray):
         root = root.base
     return _bounds(root)
 
 
-def spread(own: Array, touched: Intervals) -> Intervals:
+def spread(array: Array, touched: Intervals) -> Intervals:
     """Bytes of a contiguous copy as bytes of the array itself, from its first element."""
-    offsets = np.zeros(own.shape, np.int64)
-    for axis, (extent, stride) in enumerate(zip(own.shape, own.strides, strict=True)):
+    offsets = np.zeros(array.shape, np.int64)
+    for axis, (extent, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
         steps = np.arange(extent, dtype=np.int64) * stride
-        offsets += steps.reshape([-1 if n == axis else 1 for n in range(own.ndim)])
-    size = own.itemsize
+        offsets += steps.reshape([-1 if n == axis else 1 for n in range(array.ndim)])
+    size = array.itemsize
     elements = [np.arange(low // size, -(-high // size)) for low, high in touched]
     starts = offsets.ravel()[np.concatenate([np.empty(0, np.int64), *elements])]
     return merged([np.stack([starts, starts + size], axis=1)])
@@ -59,14 +59,14 @@ class ArrayMemory:
         self._numbers: list[int] = []
         self._held: list[Borrowed] = []  # owners of the memory
 
-    def find(self, given: Borrowed) -> tuple[int, int]:
+    def find(self, borrowed: Borrowed) -> tuple[int, int]:
         """The number of the buffer that holds an argument, and the offset of its first element."""
-        own = in_place(given)
-        low, high = _bounds(own)
+        array = in_place(borrowed)
+        low, high = _bounds(array)
         at = bisect_right(self._starts, low) - 1
         if at >= 0 and high <= self._end(at):
-            return self._numbers[at], own.ctypes.data - self._starts[at]
-        low, high = _whole(given)
+            return self._numbers[at], array.ctypes.data - self._starts[at]
+        low, high = _whole(borrowed)
         at = bisect_right(self._starts, low)
         after = at < len(self._starts) and self._starts[at] < high
         if after or (at and low < self._end(at - 1)):
@@ -78,19 +78,19 @@ class ArrayMemory:
         self._starts.insert(at, low)
         self._numbers.insert(at, len(self.buffers))
         self.buffers.append(over(low, high - low, np.dtype(np.uint8)))
-        self._held.append(given)
-        return self._numbers[at], own.ctypes.data - low
+        self._held.append(borrowed)
+        return self._numbers[at], array.ctypes.data - low
 
     def _end(self, at: int) -> int:
         return self._starts[at] + self.buffers[self._numbers[at]].nbytes
 
-    def box(self, given: Borrowed) -> TensorBox:
+    def box(self, borrowed: Borrowed) -> TensorBox:
         """The region of an argument; axes that run backwards are turned round."""
-        own, (number, start) = in_place(given), self.find(given)
-        flipped = [(n - 1) * s for n, s in zip(own.shape, own.strides, strict=True) if s < 0]
-        start, size = start + sum(flipped), own.itemsize
-        if start % size or any(s % size for s in own.strides):
-            low, high = _bounds(own)
+        array, (number, start) = in_place(borrowed), self.find(borrowed)
+        flipped = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True) if s < 0]
+        start, size = start + sum(flipped), array.itemsize
+        if start % size or any(s % size for s in array.strides):
+            low, high = _bounds(array)
             return TensorBox(number, start, (high - low,), (1,), 1, "uint8")
-        strides = tuple(abs(s) // size for s in own.strides)
-        return TensorBox(number, start // size, own.shape, strides, size, str(own.dtype))
+        strides = tuple(abs(s) // size for s in array.strides)
+        return TensorBox(number, start // size, array.shape, strides, size, str(array.dtype))

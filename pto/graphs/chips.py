@@ -54,8 +54,8 @@ _TAGS = {"in": TensorArgType.INPUT, "out": TensorArgType.OUTPUT_EXISTING}
 class CallConfig(SimpleNamespace):
     """How a graph is run: sizes of rings; the rest is of the card."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(runtime_env=SimpleNamespace(), **given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(runtime_env=SimpleNamespace(), **options)
 
 
 @dataclass
@@ -153,11 +153,11 @@ class Domain:
 
 
 def _parts(window: Buffer, specs: Sequence[CommBufferSpec]) -> dict[str, Buffer]:
-    made, start = dict[str, Buffer](), 0
+    parts, start = dict[str, Buffer](), 0
     for spec in specs:
-        made[spec.name] = Buffer(window.data[start : start + spec.nbytes], start, window.data)
+        parts[spec.name] = Buffer(window.data[start : start + spec.nbytes], start, window.data)
         start += spec.nbytes
-    return made
+    return parts
 
 
 @dataclass
@@ -171,9 +171,11 @@ class Orchestrator:
     def submit_next_level(
         self, program: GraphSource, args: TaskArgs, config: Any = None, worker: int = 0
     ) -> None:
-        made = Submission(args.given, self.programs.index(program), worker)
-        made.after = [n for n, earlier in enumerate(self.waiting) if _conflict(made, earlier)]
-        self.waiting.append(made)
+        submission = Submission(args.given, self.programs.index(program), worker)
+        submission.after = [
+            n for n, earlier in enumerate(self.waiting) if _conflict(submission, earlier)
+        ]
+        self.waiting.append(submission)
 
     def submit_next_level_group(
         self,
@@ -182,8 +184,8 @@ class Orchestrator:
         config: Any = None,
         workers: Sequence[int] = (),
     ) -> None:
-        for each, worker in zip(args, workers or range(len(args)), strict=True):
-            self.submit_next_level(program, each, config, worker)
+        for task_args, worker in zip(args, workers or range(len(args)), strict=True):
+            self.submit_next_level(program, task_args, config, worker)
 
     def submit_sub(self, function: Callable[[TaskArgs], None], args: TaskArgs) -> None:
         """A function of the host, after everything submitted before it."""
@@ -241,9 +243,9 @@ class Worker:
 
     def run(self, function: Callable[..., None], args: Any = None, config: Any = None) -> None:
         """Call an orchestration in Python and run what it submits."""
-        made = Orchestrator(self._programs, self._execute)
-        function(made, args, config)
-        made.drain()
+        orchestrator = Orchestrator(self._programs, self._execute)
+        function(orchestrator, args, config)
+        orchestrator.drain()
 
     def _execute(self, runs: Sequence[Submission]) -> None:
         before = _digest(runs)
@@ -255,12 +257,12 @@ class Worker:
 
 def _digest(runs: Sequence[Submission]) -> bytes:
     """A digest of all tensors of these graphs."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for run in runs:
-        for each in run.given:
-            if isinstance(each, ArgTensor):
-                found.update(each.data.tobytes())
-    return found.digest()
+        for argument in run.given:
+            if isinstance(argument, ArgTensor):
+                digest.update(argument.data.tobytes())
+    return digest.digest()
 
 
 # ---- names of `simpler_setup.scene_test`
@@ -268,9 +270,9 @@ def _digest(runs: Sequence[Submission]) -> bytes:
 
 def _rehosted_ref_for(args: TaskArgsBuilder, tensor: Any) -> ArgTensor:
     """A view of a tensor of the arguments; views of one tensor have one buffer."""
-    kept: dict[int, Buffer] = args.__dict__.setdefault("buffers", {})
-    own = kept.setdefault(tensor.data_ptr(), Buffer(torch_bytes(tensor)))
-    return own.tensor(tensor.shape, torch_dtype_to_datatype(tensor.dtype))
+    buffers: dict[int, Buffer] = args.__dict__.setdefault("buffers", {})
+    buffer = buffers.setdefault(tensor.data_ptr(), Buffer(torch_bytes(tensor)))
+    return buffer.tensor(tensor.shape, torch_dtype_to_datatype(tensor.dtype))
 
 
 def _rehosted_ref(args: TaskArgsBuilder, name: str) -> ArgTensor:
@@ -281,16 +283,16 @@ def _build_l3_task_args(
     args: TaskArgsBuilder, signature: Sequence[Any], worker: Any = None
 ) -> tuple[TaskArgs, list[str]]:
     """The arguments of a scene as those of one submission, and the names of its outputs."""
-    made, outputs = TaskArgs(), list[str]()
+    task_args, outputs = TaskArgs(), list[str]()
     uses = iter(signature)
     for spec in args.specs:
         if isinstance(spec, Scalar):
-            made.add_scalar(spec.value)
+            task_args.add_scalar(spec.value)
             continue
         use = next(uses).value
-        made.add_tensor(_rehosted_ref(args, spec.name), _TAGS.get(use, TensorArgType.INOUT))
+        task_args.add_tensor(_rehosted_ref(args, spec.name), _TAGS.get(use, TensorArgType.INOUT))
         outputs += [] if use == "in" else [spec.name]
-    return made, outputs
+    return task_args, outputs
 
 
 # ---- one case
@@ -304,7 +306,7 @@ def run_case(
 ) -> None:
     """Run a case of several chips; an AssertionError says what is wrong."""
     params = case.get("params", {})
-    specs = {each["name"]: each for each in test.CALLABLE["callables"]}
+    specs = {entry["name"]: entry for entry in test.CALLABLE["callables"]}
     functions = {n: s["callable"] for n, s in specs.items() if "callable" in s}
     signatures = {f"{n}_sig": specs[n]["orchestration"].get("signature", ()) for n in programs}
     names = Callables({**programs, **signatures, **functions})
@@ -320,9 +322,9 @@ def run_case(
 
     test.run_case = run
     type(test)._st_chip_handles = programs  # type: ignore[attr-defined]
-    given: dict[str, Any] = {"st_platform": "a2a3sim", "st_worker": worker, "request": None}
+    fixtures: dict[str, Any] = {"st_platform": "a2a3sim", "st_worker": worker, "request": None}
     wanted = inspect.signature(test.test_run).parameters
-    test.test_run(**{name: value for name, value in given.items() if name in wanted})
+    test.test_run(**{name: value for name, value in fixtures.items() if name in wanted})
 
 
 INTERFACE = (TensorArgType, CallConfig, CommBufferSpec, TaskArgs)

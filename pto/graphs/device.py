@@ -26,20 +26,20 @@ from pto.graphs.scene_names import ArgDirection, torch_bytes, torch_dtype_to_dat
 
 def runtime_root() -> Path:
     """The checkout with the headers of the runtime: PTO_RUNTIME, or `runtime` beside pypto."""
-    given = os.environ.get("PTO_RUNTIME")
-    if given:
-        found = Path(given)
+    configured = os.environ.get("PTO_RUNTIME")
+    if configured:
+        root = Path(configured)
     else:
         pypto = find_spec("pypto")
         package = Path(pypto.origin) if pypto and pypto.origin else Path()
-        found = package.parents[2] / "runtime" if len(package.parents) > 2 else Path("runtime")
-    if not (found / "src" / "common" / "task_interface").is_dir():
+        root = package.parents[2] / "runtime" if len(package.parents) > 2 else Path("runtime")
+    if not (root / "src" / "common" / "task_interface").is_dir():
         raise fail(
             "PTO-U321",
-            f"{found} has no headers of the runtime (src/common/task_interface)",
+            f"{root} has no headers of the runtime (src/common/task_interface)",
             help="PTO_RUNTIME=<checkout of simpler>",
         )
-    return found.resolve()
+    return root.resolve()
 
 
 class KernelCompiler:
@@ -69,9 +69,9 @@ class KernelCompiler:
         return _described(source=source_path, runtime=runtime_name, profile=profile, root=root)
 
 
-def _described(**what: Any) -> bytes:
-    what["source"] = str(Path(what["source"]).resolve())
-    return json.dumps(what).encode()
+def _described(**facts: Any) -> bytes:
+    facts["source"] = str(Path(facts["source"]).resolve())
+    return json.dumps(facts).encode()
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class ChipCallable:
         children: Sequence[tuple[int, CoreCallable]] = (),
         **more: Any,
     ) -> ChipCallable:
-        what = json.loads(binary)
+        facts = json.loads(binary)
         kernels = [{"func_id": number, **child.binary} for number, child in children]
-        entry = {"source": what["source"], "function_name": func_name}
+        entry = {"source": facts["source"], "function_name": func_name}
         source = GraphSource.listed(
-            entry, kernels, what["profile"], Path(what["root"]), what["runtime"]
+            entry, kernels, facts["profile"], Path(facts["root"]), facts["runtime"]
         )
         return cls(tuple(signature), source)
 
@@ -154,12 +154,12 @@ class Worker:
         if number not in self._processes:
             self._processes[number] = GraphProcess(callable.source)
         uses = iter(d.value for d in callable.signature if d is not ArgDirection.SCALAR)
-        given: list[Argument] = []
-        for n, each in enumerate(args.given):
-            if isinstance(each, ArgTensor):
-                each = replace(each, name=f"argument {n}", use=next(uses, "inout"))
-            given.append(each)
-        self._processes[number].run(given)
+        arguments: list[Argument] = []
+        for n, argument in enumerate(args.given):
+            if isinstance(argument, ArgTensor):
+                argument = replace(argument, name=f"argument {n}", use=next(uses, "inout"))
+            arguments.append(argument)
+        self._processes[number].run(arguments)
 
     def malloc(self, nbytes: int) -> DeviceBuffer:
         return DeviceBuffer(np.zeros(nbytes, np.uint8))

@@ -76,8 +76,8 @@ class ValueLog:
         }
         if self._has_inputs:
             regions = [astuple(a.region) for a in task.arguments]
-            own = {"name": task.name, "given": self._given, "regions": regions}
-            entry |= {**own, "scalars": list(task.scalars)}
+            record = {"name": task.name, "given": self._given, "regions": regions}
+            entry |= {**record, "scalars": list(task.scalars)}
         self._tasks.append(entry)
 
     def _saved(self, task: Task, arrays: Buffers, results: bool) -> list[dict[str, Any]]:
@@ -147,11 +147,11 @@ class DiffReport:
                 wrong = int((~same & ~(apart <= atol + rtol * np.abs(v))).sum())
             far, scale = float(apart.max()), float(np.abs(v[np.isfinite(v)]).max(initial=0.0))
         where = task["number"], task["title"], loc, argument
-        found = TaskDifference(*where, wrong, len(ours), far, scale)
+        difference = TaskDifference(*where, wrong, len(ours), far, scale)
         if wrong:
-            self.first = found
+            self.first = difference
         else:
-            self.small.append(found)
+            self.small.append(difference)
         return bool(wrong)
 
     def finding(self) -> Diagnostic | None:
@@ -185,9 +185,9 @@ class Recording:
 
     def results(self, task: Task) -> Iterator[tuple[TensorBox, Bytes]]:
         """The regions that a task may write, and their values."""
-        for each in next(t for t in self.tasks if t["number"] == task.number)["saved"]:
-            if each["size"]:
-                yield task.arguments[each["argument"]].region, self.bytes(each)
+        for saved in next(t for t in self.tasks if t["number"] == task.number)["saved"]:
+            if saved["size"]:
+                yield task.arguments[saved["argument"]].region, self.bytes(saved)
 
 
 def compare(left: Path, right: Path, rtol: float, atol: float) -> DiffReport:

@@ -33,11 +33,11 @@ def report(graph: Graph, limits: RuntimeLimits) -> DryReport:
     order = _TaskOrder(graph)
     users = _users(graph)
     used = usage(graph, limits)
-    found = list(used.findings)
-    found += _undefined(graph, users, order)
-    found += _unwritten(graph, users)
-    found += _against_caller(graph, users)
-    return DryReport(found, used, _undecided(users, order))
+    findings = list(used.findings)
+    findings += _undefined(graph, users, order)
+    findings += _unwritten(graph, users)
+    findings += _against_caller(graph, users)
+    return DryReport(findings, used, _undecided(users, order))
 
 
 class _TaskOrder:
@@ -53,42 +53,42 @@ class _TaskOrder:
 
 
 def _users(graph: Graph) -> Users:
-    found: Users = defaultdict(list)
+    users: Users = defaultdict(list)
     for task in graph.tasks:
         for argument in task.arguments if task.kind == "task" else ():
             if not argument.region.is_empty:
-                found[argument.region.buffer].append((task, argument.region, argument.use))
-    return found
+                users[argument.region.buffer].append((task, argument.region, argument.use))
+    return users
 
 
 def _undefined(graph: Graph, users: Users, order: _TaskOrder) -> Iterator[Diagnostic]:
     """Inputs that no task before has written, in buffers without an initial value."""
-    told: set[object] = set()
-    for buffer, own in users.items():
+    reported: set[object] = set()
+    for buffer, uses in users.items():
         if graph.buffers[buffer].initial:
             continue
-        for task, region, use in own:
+        for task, region, use in uses:
             if use is not Use.IN:
                 continue
             writers = [
                 t
-                for t, other, how in own
+                for t, other, how in uses
                 if t is not task and how is not Use.IN and other.overlaps(region)
             ]
             numbers = np.array([t.number for t in writers], np.int64)
-            if not order.before(task.number, numbers).any() and task.loc not in told:
-                told.add(task.loc)
+            if not order.before(task.number, numbers).any() and task.loc not in reported:
+                reported.add(task.loc)
                 yield _undefined_finding(graph, task, buffer, writers)
 
 
 def _undefined_finding(graph: Graph, task: Task, buffer: int, writers: list[Task]) -> Diagnostic:
-    own = graph.buffers[buffer]
+    memory = graph.buffers[buffer]
     message = (
-        f"{task.title} declares to read {own.title}, which no task before it declares to write"
+        f"{task.title} declares to read {memory.title}, which no task before it declares to write"
     )
     notes: list[Note] = []
-    if own.creator is not None:
-        creator = graph.tasks[own.creator]
+    if memory.creator is not None:
+        creator = graph.tasks[memory.creator]
         notes.append(Note(f"{creator.title} creates it", creator.loc))
     help = None
     if writers:
@@ -122,21 +122,21 @@ def _against_caller(graph: Graph, users: Users) -> Iterator[Diagnostic]:
 
 def _undecided(users: Users, order: _TaskOrder) -> int:
     """Pairs of tasks with conflicting declared regions and without order by edges."""
-    found: set[tuple[int, int]] = set()
-    for own in users.values():
-        changes = np.array([use is not Use.IN for _, _, use in own])
+    pairs: set[tuple[int, int]] = set()
+    for uses in users.values():
+        changes = np.array([use is not Use.IN for _, _, use in uses])
         if not changes.any():
             continue
-        tasks = np.array([t.number for t, _, _ in own], np.int64)
-        spans = np.array([region.span for _, region, _ in own], np.int64)
-        known: dict[tuple[TensorBox, TensorBox], bool] = {}
-        for n, (task, region, _) in enumerate(own):
+        tasks = np.array([t.number for t, _, _ in uses], np.int64)
+        spans = np.array([region.span for _, region, _ in uses], np.int64)
+        overlaps: dict[tuple[TensorBox, TensorBox], bool] = {}
+        for n, (task, region, _) in enumerate(uses):
             near = (spans[:n, 0] < spans[n, 1]) & (spans[:n, 1] > spans[n, 0])
             near &= (changes[:n] | changes[n]) & (tasks[:n] != task.number)
             for m in np.flatnonzero(near & ~order.before(task.number, tasks[:n])):
-                key = (own[m][1], region)
-                if key not in known:
-                    known[key] = own[m][1].overlaps(region)
-                if known[key]:
-                    found.add((int(tasks[m]), task.number))
-    return len(found)
+                key = (uses[m][1], region)
+                if key not in overlaps:
+                    overlaps[key] = uses[m][1].overlaps(region)
+                if overlaps[key]:
+                    pairs.add((int(tasks[m]), task.number))
+    return len(pairs)

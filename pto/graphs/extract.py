@@ -116,9 +116,9 @@ def _orchestration(task: Task, buffers: Sequence[int]) -> str:
     for n, argument in enumerate(task.arguments):
         region = argument.region
         shape, strides = (", ".join(map(str, v)) for v in (region.extents, region.strides))
-        whole = f"given.tensor({buffers.index(region.buffer)}).ref()"
+        reference = f"given.tensor({buffers.index(region.buffer)}).ref()"
         facts = f"DataType::{region.element}, {region.start}, {{{shape}}}, {{{strides}}}"
-        lines.append(f"    const ChipTensor t{n} = region({whole}, {facts});\n")
+        lines.append(f"    const ChipTensor t{n} = region({reference}, {facts});\n")
         lines.append(f"    args.add_{_ADDED[argument.use]}(t{n});\n")
     lines += [f"    args.add_scalar(uint64_t({w & (2**64 - 1)}u));\n" for w in task.scalars]
     cube, first, second = (-1 if k is None else k for k in task.kernels)
@@ -139,9 +139,9 @@ def _copied(kernels: Sequence[KernelSource], folder: Path) -> str:
         write_whole(target, text)
     lines: list[str] = []
     for k in kernels:
-        own = {"func_id": k.number, "name": k.name, "core_type": k.core}
+        facts_of_kernel = {"func_id": k.number, "name": k.name, "core_type": k.core}
         include = [str(path.resolve()) for path in k.include]
         path = f'str(HERE / "kernels" / {str(k.path.resolve().relative_to(top))!r})'
         more = f'"extra_include_dirs": {include}, "source": {path}'
-        lines.append(f"    {{**{own}, {more}}},\n")
+        lines.append(f"    {{**{facts_of_kernel}, {more}}},\n")
     return "".join(lines)

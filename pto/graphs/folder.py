@@ -81,8 +81,8 @@ class BuildFolder:
         tensors = [TensorArg(n, v) for n, v in listed if hasattr(v, "data_ptr")]
         scalars = [Scalar(n, v) for n, v in listed if not hasattr(v, "data_ptr")]
         signature = [d.value for d in self._module(CONFIG).ORCHESTRATION.get("signature", ())]
-        made = TaskArgsBuilder(*tensors, *scalars)
-        return Arguments(made, [use for use in signature if use != "scalar"])
+        built = TaskArgsBuilder(*tensors, *scalars)
+        return Arguments(built, [use for use in signature if use != "scalar"])
 
     @property
     def has_golden(self) -> bool:
@@ -92,7 +92,7 @@ class BuildFolder:
         """The folder itself: its parameters are fixed."""
         return self
 
-    def judge(self, arguments: Arguments, given: Sequence[Argument]) -> str:
+    def judge(self, arguments: Arguments, passed: Sequence[Argument]) -> str:
         """The difference between outputs and golden; empty if they match.
 
         A NaN of the golden marks an element that a program leaves undefined.
@@ -103,9 +103,9 @@ class BuildFolder:
             name: getattr(expected, name) for name in expected.tensor_names()
         }
         golden.compute_golden(tensors, {})
-        found = arguments.outcome(given)
+        outcome = arguments.outcome(passed)
         for name in golden.__outputs__:
-            ours, wanted = getattr(found, name), tensors[name]
+            ours, wanted = getattr(outcome, name), tensors[name]
             if wanted.is_floating_point():
                 ours = ours.clone()
                 ours[wanted.isnan()] = float("nan")

@@ -73,8 +73,8 @@ class TaskFootprint(Observer):
         self, locate: Callable[[WatchedMemory, Intervals], tuple[int, Intervals]]
     ) -> list[TaskUse]:
         """Everything seen; `locate` gives the buffer of a memory, and bytes of it in the buffer."""
-        found: list[TaskUse] = []
+        uses: list[TaskUse] = []
         for (memory, how, op), parts in self._parts.items():
             buffer, touched = locate(self._memories[memory], merged(parts))
-            found.append(TaskUse(buffer, how, self._ops[op], touched))
-        return found
+            uses.append(TaskUse(buffer, how, self._ops[op], touched))
+        return uses

@@ -60,16 +60,19 @@ class Kernels:
         self._natives: dict[tuple[str, str], tuple[BuildSide, int]] = {}
 
     def find(self, number: int) -> TaskKernel:
-        found = self._loaded.get(number)
-        if found is None:
+        kernel = self._loaded.get(number)
+        if kernel is None:
             name, side, path = self._builds[number]
-            made = self._natives.get((path, side))
-            if made is None:
+            side_and_call = self._natives.get((path, side))
+            if side_and_call is None:
                 native = NativeBuild(Path(path))
                 call = c.cast(native.lib.pto_task, c.c_void_p).value or 0
-                made = self._natives[path, side] = BuildSide(native, side, self._profile), call
-            found = self._loaded[number] = TaskKernel(name, *made)
-        return found
+                side_and_call = self._natives[path, side] = (
+                    BuildSide(native, side, self._profile),
+                    call,
+                )
+            kernel = self._loaded[number] = TaskKernel(name, *side_and_call)
+        return kernel
 
     def is_missing(self, number: int) -> bool:
         """True if the kernel could not be compiled."""
@@ -95,11 +98,11 @@ class TaskMemory(ProgramMemory):
 
     def find(self, address: int) -> tuple[Memory, int]:
         number, offset = self._memory.find(address)
-        found = self._attached.get(number)
-        if found is None:
-            found = self._attached[number] = self._device.attach(self._memory.arrays[number])
-            self.numbers[id(found)] = number
-        return found, offset
+        memory = self._attached.get(number)
+        if memory is None:
+            memory = self._attached[number] = self._device.attach(self._memory.arrays[number])
+            self.numbers[id(memory)] = number
+        return memory, offset
 
 
 @contextmanager
@@ -174,9 +177,9 @@ class CppRun(GraphRun):
                 arrays[number][:] = old
 
         try:
-            found = watch_run(self.profile, run, lambda: None, lambda tap: run(tap=tap))
+            findings = watch_run(self.profile, run, lambda: None, lambda tap: run(tap=tap))
             return decided(
-                found, [self.kernels.find(k).side for k in task.kernels if k is not None]
+                findings, [self.kernels.find(k).side for k in task.kernels if k is not None]
             )
         finally:
             restore()
@@ -192,21 +195,21 @@ class CppRun(GraphRun):
         }
         observer = TaskFootprint()
         used = self.launch(task, observer)
-        found = observer.take(lambda memory, touched: (used.numbers[id(memory)], touched))
-        seen = {t.buffer for t in found}
+        uses = observer.take(lambda memory, touched: (used.numbers[id(memory)], touched))
+        buffers = {t.buffer for t in uses}
         for buffer, old in before.items():
             changed = np.flatnonzero(old != arrays[buffer]).astype(np.int64)
-            written = merged([t.bytes for t in found if t.buffer == buffer and t.how != "reads"])
-            own = without(merged([np.stack([changed, changed + 1], axis=1)]), written)
-            if len(own):
-                found.append(TaskUse(buffer, "writes", _SCALAR, own))
+            written = merged([t.bytes for t in uses if t.buffer == buffer and t.how != "reads"])
+            unseen = without(merged([np.stack([changed, changed + 1], axis=1)]), written)
+            if len(unseen):
+                uses.append(TaskUse(buffer, "writes", _SCALAR, unseen))
         for argument in task.arguments:
             region = argument.region
             low, high = region.span
-            if argument.use is Use.IN and region.buffer not in seen and 0 < high - low <= SMALL:
-                whole = np.array([[low, high]], np.int64)
-                found.append(TaskUse(region.buffer, "reads", _SCALAR, whole))
-        return found
+            if argument.use is Use.IN and region.buffer not in buffers and 0 < high - low <= SMALL:
+                everything = np.array([[low, high]], np.int64)
+                uses.append(TaskUse(region.buffer, "reads", _SCALAR, everything))
+        return uses
 
     def block_us(self, task: Task, chip: Bench) -> float:
         if any(k is not None and self.kernels.is_missing(k) for k in task.kernels):
@@ -233,22 +236,22 @@ def _sides(
 
 
 def _side(
-    found: list[TaskKernel | None] | list[TaskKernel],
+    kernels: list[TaskKernel | None] | list[TaskKernel],
     task: Task,
     memory: TaskMemory,
     device: Device,
 ) -> s.RecordSide:
     """The agents of one side of every block: sub-block n runs the n-th kernel."""
-    name = next(k.side.name for k in found if k is not None)
-    for kernel in found:
+    name = next(k.side.name for k in kernels if k is not None)
+    for kernel in kernels:
         if kernel is not None:
             kernel.side.begin(device)
 
     def feed(core: Core) -> Iterator[Any]:
-        kernel = found[core.sub]
+        kernel = kernels[core.sub]
         if kernel is None:
             return iter(())
         side = kernel.side
         return side.feed(side.build.agent(kernel.call, task.words, core), core, memory)
 
-    return s.RecordSide(name, len(found), feed)
+    return s.RecordSide(name, len(kernels), feed)

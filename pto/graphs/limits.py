@@ -51,15 +51,15 @@ UNLIMITED = RuntimeLimits("python", (1 << 62,), (1 << 62,), 1 << 62, False)
 
 
 def limits_of(runtime: str, settings: Mapping[str, Any]) -> RuntimeLimits:
-    found = RUNTIMES.get(runtime)
-    if found is None:
+    limits = RUNTIMES.get(runtime)
+    if limits is None:
         raise fail("PTO-U321", f"the limits of the runtime {runtime!r} are not known")
-    return found.with_settings(settings)
+    return limits.with_settings(settings)
 
 
-def _chosen(defaults: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
-    each = (given,) * len(defaults) if isinstance(given, int) else given
-    return tuple(n or default for n, default in zip(each, defaults, strict=False))
+def _chosen(defaults: tuple[int, ...], setting: int | Sequence[int]) -> tuple[int, ...]:
+    values = (setting,) * len(defaults) if isinstance(setting, int) else setting
+    return tuple(n or default for n, default in zip(values, defaults, strict=False))
 
 
 @dataclass(slots=True)
@@ -113,48 +113,50 @@ def _released(
         assert buffer.creator is not None
         creator = graph.tasks[buffer.creator]
         number = min(depths[buffer.scope], len(rings) - 1)
-        total, room = rings[number].bytes[-1], limits.heap[number]
+        total, capacity = rings[number].bytes[-1], limits.heap[number]
         others = f" ({len(uses)} such arguments)" if len(uses) > 1 else ""
         message = (
             f"argument {n} of {task.title} is {buffer.title}, whose scope has ended{others}: the"
-            f" runtime reuses its memory after {room:,} bytes, and the graph creates {total:,}"
+            f" runtime reuses its memory after {capacity:,} bytes, and the graph creates {total:,}"
         )
         notes = (Note(f"{creator.title} creates it in the scope", creator.loc),)
-        severity = "error" if total > room else "warning"
+        severity = "error" if total > capacity else "warning"
         yield Diagnostic("PTO-G104", message, task.loc, severity, notes)
 
 
 def usage(graph: Graph, limits: RuntimeLimits) -> Usage:
     """Follow the allocations of a graph. A request that can never be granted is a finding."""
-    found = Usage()
+    used = Usage()
     rings = [TaskRing() for _ in limits.window]
     depths = _depths(graph)
-    told: set[str] = set()
+    reported: set[str] = set()
     fanin = Counter(after for _, after in graph.edges)
     for task in graph.tasks:
         number = min(depths[task.scope], len(rings) - 1)
         ring = rings[number]
-        for each in rings if limits.reclaims else ():
-            _reclaim(graph, each, task.number)
+        for ring_of in rings if limits.reclaims else ():
+            _reclaim(graph, ring_of, task.number)
         created = sum(_rounded(graph, a.region.buffer) for a in task.arguments if a.use is Use.OUT)
         ring.add(task.scope, created, sum(_enters(task, a) for a in task.arguments))
         slots, nbytes, _ = ring.held
-        found.slots, found.bytes = max(found.slots, slots), max(found.bytes, nbytes)
-        for what, have, need in (
+        used.slots, used.bytes = max(used.slots, slots), max(used.bytes, nbytes)
+        for resource, have, need in (
             (f"task slots of ring {number}", limits.window[number] - 1, slots),
             (f"bytes of heap {number}", limits.heap[number], nbytes),
             ("entries of the tensor map", limits.entries, sum(r.held[2] for r in rings)),
             ("edges into one task", limits.fanin, fanin[task.number]),
         ):
-            if need > have and what not in told:
-                told.add(what)
-                found.findings.append(_exhausted(task, what, have, need, limits))
-    found.findings += _released(graph, limits, rings)
-    return found
+            if need > have and resource not in reported:
+                reported.add(resource)
+                used.findings.append(_exhausted(task, resource, have, need, limits))
+    used.findings += _released(graph, limits, rings)
+    return used
 
 
-def _exhausted(task: Task, what: str, have: int, need: int, limits: RuntimeLimits) -> Diagnostic:
-    message = f"{task.title} needs {need:,} {what}, and the runtime has {have:,}"
+def _exhausted(
+    task: Task, resource: str, have: int, need: int, limits: RuntimeLimits
+) -> Diagnostic:
+    message = f"{task.title} needs {need:,} {resource}, and the runtime has {have:,}"
     if limits.reclaims:
         message += ": open scopes hold the others, so the orchestration waits for ever"
     help = f"end scopes earlier, or change the sizes of the rings (limits of {limits.name})"

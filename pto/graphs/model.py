@@ -126,15 +126,15 @@ def _axes(a: TensorBox, b: TensorBox) -> list[tuple[int, int, int, int]] | None:
         return None
     if any(not inner or outer % inner for outer, inner in pairwise(strides)):
         return None
-    found: list[tuple[int, int, int, int]] = []
-    first, second, room = a.start, b.start, 0
+    out: list[tuple[int, int, int, int]] = []
+    first, second, span = a.start, b.start, 0
     for n, stride in enumerate(strides):
         (x, first), (y, second) = divmod(first, stride), divmod(second, stride)
-        room = strides[n - 1] // stride if n else 1 << 62
-        if x + a.extents[n] > room or y + b.extents[n] > room:
+        span = strides[n - 1] // stride if n else 1 << 62
+        if x + a.extents[n] > span or y + b.extents[n] > span:
             return None
-        found.append((x, a.extents[n], y, b.extents[n]))
-    return found
+        out.append((x, a.extents[n], y, b.extents[n]))
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,13 +247,13 @@ class Graph:
         waited: dict[int, list[int]] = defaultdict(list)
         for use in self.accesses:
             waited[use.submitted] += use.waited
-        found: list[int] = []
+        before_each: list[int] = []
         ended = 0  # the tasks that the orchestration has waited for, and those before them
-        for number, each in enumerate(incoming):
+        for number, edges in enumerate(incoming):
             for before in waited.get(number, ()):
-                ended |= found[before] | (1 << before)
+                ended |= before_each[before] | (1 << before)
             bits = ended
-            for before in each:
-                bits |= found[before] | (1 << before)
-            found.append(bits)
-        return found
+            for before in edges:
+                bits |= before_each[before] | (1 << before)
+            before_each.append(bits)
+        return before_each

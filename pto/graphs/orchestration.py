@@ -81,12 +81,12 @@ class GraphMem:
         """A new buffer of zeros; returns its number."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
-            room = mmap.mmap(-1, -(-max(nbytes, 1) // _PAGE) * _PAGE, flags=flags)
+            pages = mmap.mmap(-1, -(-max(nbytes, 1) // _PAGE) * _PAGE, flags=flags)
         except OSError:
             raise MemoryError from None
-        self._maps.append(room)
-        array = np.frombuffer(room, np.uint8)[:nbytes]
-        start = array.ctypes.data if nbytes else np.frombuffer(room, np.uint8).ctypes.data
+        self._maps.append(pages)
+        array = np.frombuffer(pages, np.uint8)[:nbytes]
+        start = array.ctypes.data if nbytes else np.frombuffer(pages, np.uint8).ctypes.data
         self.starts.append(start)
         self.arrays.append(array)
         insort(self._sorted, (start, len(self.starts) - 1))
@@ -161,14 +161,14 @@ class Orchestration:
 
     def adopt(self, number: int, name: str) -> GraphBuffer:
         """A buffer of the caller: an argument of the graph."""
-        known = self.graph.buffers.get(number)
-        return known or self._buffer(number, self.memory.arrays[number].size, name)
+        existing = self.graph.buffers.get(number)
+        return existing or self._buffer(number, self.memory.arrays[number].size, name)
 
     def _buffer(self, number: int, nbytes: int, name: str = "") -> GraphBuffer:
         address = self.memory.starts[number]
-        made = GraphBuffer(number, address, nbytes, name, scope=self._scopes[-1])
-        self.graph.buffers[number] = made
-        return made
+        buffer = GraphBuffer(number, address, nbytes, name, scope=self._scopes[-1])
+        self.graph.buffers[number] = buffer
+        return buffer
 
     def _allocate(self, nbytes: int) -> int:
         try:
@@ -178,15 +178,15 @@ class Orchestration:
             raise fail("PTO-U245", message) from None
         if self.is_watched and nbytes <= SMALL:
             self.memory.arrays[number][:] = _UNDEFINED
-        made = self._buffer(number, nbytes)
-        made.creator, made.initial = len(self.graph.tasks), False
-        return made.address
+        buffer = self._buffer(number, nbytes)
+        buffer.creator, buffer.initial = len(self.graph.tasks), False
+        return buffer.address
 
     # ---- calls of the orchestration
 
     def _submit(self, words: c.Array[c.c_int64], count: int) -> int:
         reader = _Words(words[:count])
-        kind, cube, first, second, blocks, given, together = reader.take(7)
+        kind, cube, first, second, blocks, dependencies, together = reader.take(7)
         op, target, address, width = reader.take(4)
         before = reader.take(reader.one())
         number = len(self.graph.tasks)
@@ -205,7 +205,7 @@ class Orchestration:
             blocks,
             arguments,
             scalars,
-            given,
+            dependencies,
             where,
             scope,
             self.graph.scopes[scope].is_manual,
@@ -222,14 +222,14 @@ class Orchestration:
         """Refuse a task that the runtime would refuse, or that would hang."""
         used = [(k, side) for k, side in zip(task.kernels, _SLOTS, strict=True) if k is not None]
         for number, side in used:
-            name, own = self._kernels.get(number, ("", ""))
-            if not own:
-                known = ", ".join(map(str, sorted(self._kernels)))
-                message = f"there is no kernel {number}; there are {known}"
+            name, kind = self._kernels.get(number, ("", ""))
+            if not kind:
+                numbers = ", ".join(map(str, sorted(self._kernels)))
+                message = f"there is no kernel {number}; there are {numbers}"
                 raise _at(task.where, "PTO-G001", message)
-            if own != side:
+            if kind != side:
                 message = (
-                    f"{task.title} runs {name} on a {side} core; it is a kernel for {own} cores"
+                    f"{task.title} runs {name} on a {side} core; it is a kernel for {kind} cores"
                 )
                 raise _at(task.where, "PTO-G001", message)
         if task.kind == "task" and (not used or task.blocks < 1):
@@ -320,20 +320,20 @@ class Orchestration:
 
     def _fatal(self, code: int, text: bytes, words: c.Array[c.c_int64], count: int) -> None:
         message = text.decode(errors="replace")
-        said = f" (error {code})" if code > 0 else ""
+        code_text = f" (error {code})" if code > 0 else ""
         where = self._where(words[1:count])
-        raise _at(where, "PTO-G004", f"the orchestration stopped{said}: {message}")
+        raise _at(where, "PTO-G004", f"the orchestration stopped{code_text}: {message}")
 
     def _where(self, frames: Sequence[int]) -> CallChain:
         return CallChain(self._native.path, self._source, tuple(frames))
 
     # ---- the whole
 
-    def run(self, given: Sequence[int]) -> None:
+    def run(self, arguments: Sequence[int]) -> None:
         """Call the entry; every submission is in the graph afterwards."""
-        room = (c.c_int64 * len(given))(*given)
+        words = (c.c_int64 * len(arguments))(*arguments)
         self._native.lib.pto_graph_bind(c.byref(self._host))
-        self._native.lib.pto_graph_run(room)
+        self._native.lib.pto_graph_run(words)
         if self.error is not None:
             raise self.error
         if len(self._scopes) > 1:
@@ -362,9 +362,9 @@ class CallChain:
 @lru_cache(4096)
 def _lines(of: CallChain) -> tuple[Loc, ...]:
     """Lines of the orchestration, innermost first."""
-    found = lines_of(of.path, tuple(frame for frame in of.frames if frame > 0))
-    own = (at for at in found if at.line and of.source.parent in Path(at.file).parents)
-    return tuple(dict.fromkeys(Loc(at.file, at.line) for at in own))
+    locations = lines_of(of.path, tuple(frame for frame in of.frames if frame > 0))
+    in_source = (at for at in locations if at.line and of.source.parent in Path(at.file).parents)
+    return tuple(dict.fromkeys(Loc(at.file, at.line) for at in in_source))
 
 
 class _Words:

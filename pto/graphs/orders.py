@@ -65,12 +65,12 @@ class KnownResults:
 
 def _spans(task: Task) -> dict[int, tuple[int, int]]:
     """The bytes of each buffer from the first to the last argument of a task."""
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for region in (a.region for a in task.arguments if not a.region.is_empty):
         low, high = region.span
-        first, last = found.get(region.buffer, (low, high))
-        found[region.buffer] = min(low, first), max(high, last)
-    return found
+        first, last = spans.get(region.buffer, (low, high))
+        spans[region.buffer] = min(low, first), max(high, last)
+    return spans
 
 
 def _result(
@@ -83,15 +83,15 @@ def _result(
     read: dict[int, tuple[Intervals, bytes]] = {}
     written: dict[int, tuple[Intervals, Bytes]] = {}
     for n, (low, high) in spans.items():
-        own = [u for u in uses if u.buffer == n]
-        is_read = [u.bytes for u in own if u.how != "writes"]
-        if not own or high - low <= SMALL:  # scalar code is not watched
+        buffer_uses = [u for u in uses if u.buffer == n]
+        is_read = [u.bytes for u in buffer_uses if u.how != "writes"]
+        if not buffer_uses or high - low <= SMALL:  # scalar code is not watched
             is_read = [_whole(low, high)]
         where = merged(is_read)
         read[n] = where, _digest(before[n], where - low)
         changed = np.flatnonzero(before[n] != arrays[n][low:high]).astype(np.int64) + low
         changes = [np.stack([changed, changed + 1], axis=1)]
-        where = merged([*changes, *(u.bytes for u in own if u.how != "reads")])
+        where = merged([*changes, *(u.bytes for u in buffer_uses if u.how != "reads")])
         written[n] = where, gather(arrays[n], where)
     return _TaskResult(read, written)
 

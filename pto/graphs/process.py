@@ -65,10 +65,10 @@ class GraphSource:
         settings: Mapping[str, Any] | None = None,
     ) -> GraphSource:
         """Sources as a scene test and a folder of pypto list them, relative to a folder."""
-        own = tuple(_listed(kernel, base) for kernel in kernels)
+        listed_kernels = tuple(_listed(kernel, base) for kernel in kernels)
         path = (base / _named("the orchestration", orchestration, "source")).resolve()
         entry = orchestration.get("function_name", "aicpu_orchestration_entry")
-        return cls(path, entry, profile, own, root, runtime, settings or {})
+        return cls(path, entry, profile, listed_kernels, root, runtime, settings or {})
 
     @property
     def include(self) -> tuple[Path, ...]:
@@ -129,8 +129,8 @@ class GraphSource:
     def _require_runtime(self) -> None:
         home = self.root / "src" / self.profile / "runtime"
         if home.is_dir() and not (home / self.runtime).is_dir():
-            known = ", ".join(sorted(p.name for p in home.iterdir() if (p / "runtime").is_dir()))
-            message = f"{home} has no runtime {self.runtime!r}; it has {known}"
+            runtimes = ", ".join(sorted(p.name for p in home.iterdir() if (p / "runtime").is_dir()))
+            message = f"{home} has no runtime {self.runtime!r}; it has {runtimes}"
             raise fail("PTO-U321", message)
 
 
@@ -150,10 +150,10 @@ def _listed(kernel: Mapping[str, Any], base: Path) -> KernelSource:
     )
 
 
-def _named(whose: str, given: Mapping[str, Any], key: str) -> Any:
-    if key not in given:
-        raise fail("PTO-U327", f"{whose} has no {key!r}; it has {', '.join(given)}")
-    return given[key]
+def _named(whose: str, entries: Mapping[str, Any], key: str) -> Any:
+    if key not in entries:
+        raise fail("PTO-U327", f"{whose} has no {key!r}; it has {', '.join(entries)}")
+    return entries[key]
 
 
 def included(name: str) -> str:
@@ -211,9 +211,9 @@ class GraphProcess(Child):
     def __init__(self, *sources: GraphSource, kernels: Kernels = "all") -> None:
         self.source = sources[0]
         self._programs = [source.program(kernels) for source in sources]
-        own = [p["build"] for p in self._programs]
-        own += [path for p in self._programs for _, _, path in p["kernels"].values() if path]
-        super().__init__({path: Path(path) for path in own}, self.source.profile)
+        paths = [p["build"] for p in self._programs]
+        paths += [path for p in self._programs for _, _, path in p["kernels"].values() if path]
+        super().__init__({path: Path(path) for path in paths}, self.source.profile)
 
     def _loaded(self) -> Mapping[str, Any]:
         return {"programs": self._programs}
@@ -240,7 +240,7 @@ class GraphProcess(Child):
             self._start()
 
     def act(
-        self, what: str, runs: Sequence[Submission], seconds: float = SECONDS, **options: Any
+        self, action: str, runs: Sequence[Submission], seconds: float = SECONDS, **options: Any
     ) -> Any:
         """Send the name of an action with the buffers in a file; a run changes their bytes."""
         buffers = _Buffers()
@@ -249,7 +249,7 @@ class GraphProcess(Child):
                 "program": run.program,
                 "chip": run.chip,
                 "after": run.after,
-                "given": [buffers.described(each) for each in run.given],
+                "given": [buffers.described(argument) for argument in run.given],
             }
             for run in runs
         ]
@@ -258,9 +258,9 @@ class GraphProcess(Child):
                 for array in buffers.filled:
                     out.write(array.tobytes())
             sizes = [(array.size, _has_values(array)) for array in buffers.arrays]
-            given = {"buffers": sizes, "runs": listed, "file": file.name}
-            answer = self.ask("act", seconds, action=what, options=options, **given)
-            if what in ("run", "together"):
+            payload = {"buffers": sizes, "runs": listed, "file": file.name}
+            answer = self.ask("act", seconds, action=action, options=options, **payload)
+            if action in ("run", "together"):
                 with Path(file.name).open("rb") as back:
                     for array in buffers.filled:
                         array[:] = np.fromfile(back, np.uint8, array.size)
@@ -288,17 +288,22 @@ class _Buffers:
             self.arrays.append(array)
         return self._numbers[id(array)]
 
-    def described(self, each: Argument) -> dict[str, Any]:
-        if isinstance(each, int):
-            return {"word": each}
-        if isinstance(each, RankContext):
-            windows = [*map(self._number, each.windows)]
-            return {"rank": each.rank, "windows": windows, "size": each.windows[0].size}
-        if isinstance(each, Address):
-            return {"buffer": self._number(each.buffer), "offset": each.start}
-        number = self._number(each.data if each.whole is None else each.whole)
-        facts = {"shape": each.shape, "element": each.element, "use": each.use, "name": each.name}
-        return {"buffer": number, "offset": each.start, **facts}
+    def described(self, argument: Argument) -> dict[str, Any]:
+        if isinstance(argument, int):
+            return {"word": argument}
+        if isinstance(argument, RankContext):
+            windows = [*map(self._number, argument.windows)]
+            return {"rank": argument.rank, "windows": windows, "size": argument.windows[0].size}
+        if isinstance(argument, Address):
+            return {"buffer": self._number(argument.buffer), "offset": argument.start}
+        number = self._number(argument.data if argument.whole is None else argument.whole)
+        facts = {
+            "shape": argument.shape,
+            "element": argument.element,
+            "use": argument.use,
+            "name": argument.name,
+        }
+        return {"buffer": number, "offset": argument.start, **facts}
 
 
 def _has_values(array: Bytes) -> bool:

@@ -111,10 +111,10 @@ class TaskGraph:
         names = {} if frame is None else {id(v): k for k, v in frame.f_locals.items()}
         arguments = [
             TaskArg(
-                self._region(names.get(id(each.source), name), each),
+                self._region(names.get(id(earlier.source), name), earlier),
                 Use.INOUT if written else Use.IN,
             )
-            for name, each, written in _arrays(launch)
+            for name, earlier, written in _arrays(launch)
         ]
         name = launch.kernel.name
         sides = {part.name for part in launch.kernel.parts}
@@ -126,8 +126,8 @@ class TaskGraph:
         task.where, task.is_manual = SourceLine(here()), not self._derives
         self.model.tasks.append(task)
         self.calls.append(_TaskCall(call, args, named, launch))
-        for each in after:
-            self.model.connect(each.number, number, Reason.EXPLICIT)
+        for earlier in after:
+            self.model.connect(earlier.number, number, Reason.EXPLICIT)
         self._derive(task)
         return TaskHandle(number, self)
 
@@ -147,13 +147,13 @@ class TaskGraph:
         if not isinstance(after, Sequence) or not all(isinstance(t, TaskHandle) for t in after):
             message = f"after= lists tasks that submit() returned, not {after!r}"
             raise mistake("PTO-U325", message, help="after=[first, second]")
-        for each in after:
-            if each.graph is not self:
-                raise mistake("PTO-U325", f"task {each.number} belongs to another graph")
+        for earlier in after:
+            if earlier.graph is not self:
+                raise mistake("PTO-U325", f"task {earlier.number} belongs to another graph")
 
-    def _region(self, name: str, given: Borrowed) -> TensorBox:
+    def _region(self, name: str, array: Borrowed) -> TensorBox:
         """The part of a buffer that an argument is: views of one array share its buffer."""
-        region = self.memory.box(given)
+        region = self.memory.box(array)
         number = region.buffer
         if number not in self.model.buffers:
             data = self.memory.buffers[number]
@@ -181,26 +181,26 @@ class TaskGraph:
         self, array: Array, golden: npt.ArrayLike, rtol: float = 1e-5, atol: float = 1e-5
     ) -> None:
         """Say what an array must contain after a run: `pto graph run` judges by it."""
-        given, wanted = borrow(array), np.asarray(golden)
-        if given is None or wanted.shape not in ((), given.array.shape):
+        borrowed, wanted = borrow(array), np.asarray(golden)
+        if borrowed is None or wanted.shape not in ((), borrowed.array.shape):
             shapes = f"the golden has shape {wanted.shape}, the array {np.shape(array)}"
             raise mistake("PTO-U326", shapes)
-        self._region("array", given)
-        self.goldens.append((given, wanted, rtol, atol))
+        self._region("array", borrowed)
+        self.goldens.append((borrowed, wanted, rtol, atol))
 
     def run(self, seed: int | None = None) -> GraphReport:
         """Execute every task, in the order of submission or in a random order by seed."""
-        made = PythonRun(self, self.memory.buffers, seed)
-        made.run()
-        order = tuple(made.schedule.order)
+        graph_run = PythonRun(self, self.memory.buffers, seed)
+        graph_run.run()
+        order = tuple(graph_run.schedule.order)
         return GraphReport(len(self.model.tasks), len(self.model.edges), order)
 
     def check(self) -> Findings:
         """Races between tasks and undefined reads, from a watched run on copies of the arrays."""
-        made = self.on_copies()
-        made.touches = {}
-        made.run()
-        return Findings(ran([made]).findings, f"{len(self.calls)} tasks watched")
+        watched_run = self.on_copies()
+        watched_run.touches = {}
+        watched_run.run()
+        return Findings(ran([watched_run]).findings, f"{len(self.calls)} tasks watched")
 
     def on_copies(self, seed: int | None = None, log: ValueLog | None = None) -> PythonRun:
         """A run that leaves the arrays as they are."""
@@ -227,10 +227,10 @@ class PythonRun(GraphRun):
         return dict(enumerate(self._buffers))
 
     def launch(self, task: Task) -> None:
-        own = self._of.calls[task.number].launch
-        copies = any(isinstance(a, Borrowed) and a.take is not None for a in own.args)
+        task_launch = self._of.calls[task.number].launch
+        copies = any(isinstance(a, Borrowed) and a.take is not None for a in task_launch.args)
         is_own = self._buffers is self._of.memory.buffers and not copies
-        self._go(self._device, own.again() if is_own else self._moved(task, self._device))
+        self._go(self._device, task_launch.again() if is_own else self._moved(task, self._device))
 
     def _go(self, device: Device, launch: Launch) -> None:
         device.stream().submit(launch)
@@ -245,13 +245,13 @@ class PythonRun(GraphRun):
         bounds = [(a.ctypes.data, a.ctypes.data + a.nbytes, n) for n, a in self.arrays.items()]
 
         def locate(memory: WatchedMemory, touched: Intervals) -> tuple[int, Intervals]:
-            given = copies.get(memory.base)
+            array = copies.get(memory.base)
             address = memory.base
-            if given is not None and given.take is not None:
-                own = in_place(given)
-                address, touched = own.ctypes.data, spread(own, touched)
-            found = (b for b in bounds if b[0] <= address <= b[1])
-            return next((n, touched + (address - low)) for low, _, n in found)
+            if array is not None and array.take is not None:
+                in_memory = in_place(array)
+                address, touched = in_memory.ctypes.data, spread(in_memory, touched)
+            matching = (b for b in bounds if b[0] <= address <= b[1])
+            return next((n, touched + (address - low)) for low, _, n in matching)
 
         return observer.take(locate)
 
@@ -271,12 +271,12 @@ class PythonRun(GraphRun):
 
     def _copied(self, value: Any) -> Any:
         """The same view of the memory of this run; anything but an array stays."""
-        given = borrow(value)
-        return value if given is None else self._view(given)
+        borrowed = borrow(value)
+        return value if borrowed is None else self._view(borrowed)
 
-    def _view(self, given: Borrowed) -> Array:
-        own, (number, start) = in_place(given), self._of.memory.find(given)
-        return np.ndarray(own.shape, own.dtype, self._buffers[number], start, own.strides)
+    def _view(self, borrowed: Borrowed) -> Array:
+        array, (number, start) = in_place(borrowed), self._of.memory.find(borrowed)
+        return np.ndarray(array.shape, array.dtype, self._buffers[number], start, array.strides)
 
     def block_us(self, task: Task, chip: Bench) -> float:
         launch = self._of.calls[task.number].launch
@@ -288,12 +288,12 @@ class PythonRun(GraphRun):
 
     def judge(self) -> str:
         """The difference between arrays and what is expected of them; empty if they match."""
-        for given, golden, rtol, atol in self._of.goldens:
-            ours = self._view(given).astype(np.float64)
+        for array, golden, rtol, atol in self._of.goldens:
+            ours = self._view(array).astype(np.float64)
             far = np.abs(ours - golden.astype(np.float64))
             wrong = int((~(far <= atol + rtol * np.abs(golden))).sum())
             if wrong:
-                name = self.graph.buffers[self._of.memory.find(given)[0]].title
+                name = self.graph.buffers[self._of.memory.find(array)[0]].title
                 return f"{name}: {wrong} of {far.size} elements differ, by up to {far.max():g}"
         return ""
 

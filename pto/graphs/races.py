@@ -42,14 +42,14 @@ def find(graph: Graph, touches: Touches) -> list[Race]:
     """Every conflict between tasks that the edges leave unordered."""
     buffers: dict[int, Users] = defaultdict(list)
     for task in sorted(touches):
-        own: dict[int, list[TaskUse]] = defaultdict(list)
+        by_buffer: dict[int, list[TaskUse]] = defaultdict(list)
         for touch in touches[task]:
-            own[touch.buffer].append(touch)
-        for buffer, uses in own.items():
+            by_buffer[touch.buffer].append(touch)
+        for buffer, uses in by_buffer.items():
             buffers[buffer].append((task, uses))
     ancestors = graph.ancestors()
-    found = [race for users in buffers.values() for race in _in_buffer(graph, users, ancestors)]
-    return sorted(found, key=lambda r: (r.second.number, r.first.number))
+    races = [race for users in buffers.values() for race in _in_buffer(graph, users, ancestors)]
+    return sorted(races, key=lambda r: (r.second.number, r.first.number))
 
 
 def _in_buffer(graph: Graph, users: Users, ancestors: Sequence[int]) -> Iterator[Race]:
@@ -66,9 +66,9 @@ def _in_buffer(graph: Graph, users: Users, ancestors: Sequence[int]) -> Iterator
                 yield Race(graph.tasks[earlier], graph.tasks[later], *pair)
 
 
-def _bounds(found: Intervals) -> tuple[int, int]:
+def _bounds(intervals: Intervals) -> tuple[int, int]:
     """The first byte, and one past the last."""
-    return int(found[0, 0]), int(found[-1, 1])
+    return int(intervals[0, 0]), int(intervals[-1, 1])
 
 
 def _conflict(
@@ -139,7 +139,7 @@ def _remedy(graph: Graph, alike: Sequence[Race]) -> str:
 
 def _host_races(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     """Elements that the orchestration accesses while a task that it did not wait for may run."""
-    ancestors, told = graph.ancestors(), set[object]()
+    ancestors, reported = graph.ancestors(), set[object]()
     done = 0  # the orchestration has waited for these, now or before
     for use in graph.accesses:
         for number in use.waited:
@@ -149,8 +149,8 @@ def _host_races(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
             for touch in touches.get(number, ()) if not (done >> number) & 1 else ():
                 conflicts = touch.buffer == use.buffer and (use.writes or touch.how != "reads")
                 key = (touch.op.loc, use.where.loc)
-                if conflicts and key not in told and meet(touch.bytes, element):
-                    told.add(key)
+                if conflicts and key not in reported and meet(touch.bytes, element):
+                    reported.add(key)
                     yield _host_race(graph, number, touch, use)
 
 
@@ -174,25 +174,25 @@ def _undefined(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     """Reads of bytes that no earlier task has written and that had no value before."""
     ancestors = graph.ancestors()
     written: dict[int, list[tuple[int, Intervals]]] = defaultdict(list)
-    told: set[tuple[object, ...]] = set()
+    reported: set[tuple[object, ...]] = set()
     for number in sorted(touches):
         for touch in touches[number]:
             buffer = graph.buffers[touch.buffer]
             if touch.how == "writes" or buffer.initial:
                 continue
-            own = [
+            here = [
                 t.bytes for t in touches[number] if t.buffer == touch.buffer and t.how == "writes"
             ]
-            known = own + [b for n, b in written[touch.buffer] if (ancestors[number] >> n) & 1]
-            known += [
+            defined = here + [b for n, b in written[touch.buffer] if (ancestors[number] >> n) & 1]
+            defined += [
                 np.array([use.bytes], np.int64)
                 for use in graph.accesses
                 if use.writes and use.buffer == touch.buffer and use.submitted <= number
             ]
-            missing = without(touch.bytes, merged(known))
+            missing = without(touch.bytes, merged(defined))
             key = (touch.op.loc, graph.tasks[number].loc)
-            if len(missing) and key not in told:
-                told.add(key)
+            if len(missing) and key not in reported:
+                reported.add(key)
                 yield _undefined_finding(graph, number, touch, missing)
         for touch in touches[number]:
             if touch.how != "reads":
@@ -215,17 +215,17 @@ def _undefined_finding(graph: Graph, number: int, touch: TaskUse, missing: Inter
 
 def _unwritten(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     """Tensors that a task declares as an output and does not write."""
-    told: set[object] = set()
-    for number, own in touches.items():
+    reported: set[object] = set()
+    for number, uses in touches.items():
         task = graph.tasks[number]
-        changed = {t.buffer for t in own if t.how != "reads"}
+        changed = {t.buffer for t in uses if t.how != "reads"}
         for n, argument in enumerate(() if task.was_skipped else task.arguments):
             region = argument.region
             if argument.use not in _OUTPUTS or region.buffer in changed or region.is_empty:
                 continue
-            if (key := (task.kernels, n)) in told:
+            if (key := (task.kernels, n)) in reported:
                 continue
-            told.add(key)
+            reported.add(key)
             title = graph.buffers[region.buffer].title
             message = (
                 f"{task.title} declares argument {n} ({title}) as {argument.use.value} and no"
@@ -236,16 +236,16 @@ def _unwritten(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
 
 def _against_declaration(graph: Graph, touches: Touches) -> Iterator[Diagnostic]:
     """Inputs that a task changes, where the runtime derives edges from declarations."""
-    told: set[object] = set()
-    for number, own in touches.items():
+    reported: set[object] = set()
+    for number, uses in touches.items():
         task = graph.tasks[number]
         inputs = {a.region.buffer for a in task.arguments if a.use is Use.IN}
         inputs -= {a.region.buffer for a in task.arguments if a.use is not Use.IN}
-        for touch in own if not task.is_manual else ():
+        for touch in uses if not task.is_manual else ():
             key = (touch.op.loc, task.loc)
-            if touch.how == "reads" or touch.buffer not in inputs or key in told:
+            if touch.how == "reads" or touch.buffer not in inputs or key in reported:
                 continue
-            told.add(key)
+            reported.add(key)
             title = graph.buffers[touch.buffer].title
             message = f"{task.title} {touch.how} {title}, which it declares as an input"
             notes = (task.submitted(),)
@@ -255,13 +255,13 @@ def _against_declaration(graph: Graph, touches: Touches) -> Iterator[Diagnostic]
 
 def needless(graph: Graph, touches: Touches) -> list[tuple[int, int]]:
     """Edges between tasks that share no byte of which one is changed, and no other path needs."""
-    found: list[tuple[int, int]] = []
+    edges: list[tuple[int, int]] = []
     for (before, after), edge in graph.edges.items():
         if edge.reason is Reason.CREATES or before not in touches or after not in touches:
             continue
         if not _meet(touches[before], touches[after]):
-            found.append((before, after))
-    return found
+            edges.append((before, after))
+    return edges
 
 
 def _meet(a: Sequence[TaskUse], b: Sequence[TaskUse]) -> bool:

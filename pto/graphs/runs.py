@@ -142,9 +142,9 @@ def named(error: PtoError, task: Task) -> PtoError:
     return PtoError(*_noted(error.diagnostics, task))
 
 
-def _noted(found: Iterable[Diagnostic], task: Task) -> list[Diagnostic]:
+def _noted(findings: Iterable[Diagnostic], task: Task) -> list[Diagnostic]:
     note = task.submitted("in {}, submitted here")
-    return [replace(d, notes=(*d.notes, note)) for d in found]
+    return [replace(d, notes=(*d.notes, note)) for d in findings]
 
 
 def _kind(task: Task) -> object:
@@ -172,29 +172,29 @@ class RunnableGraph(ABC):
     def orders(self, count: int) -> Ran:
         """Run in random orders until one differs from the order of submission."""
         first = self._ran()
-        found = ran([first])
+        outcome = ran([first])
         differing = (_differs(first, self._ran(seed), seed) for seed in range(count))
-        found.differs = next(filter(None, differing), "")
-        found.copied = 0 if first.known is None else first.known.copied
-        return found
+        outcome.differs = next(filter(None, differing), "")
+        outcome.copied = 0 if first.known is None else first.known.copied
+        return outcome
 
     def _ran(self, seed: int | None = None, watched: bool = False) -> GraphRun:
-        made = self.made(seed)
-        made.touches = {} if watched else None
-        made.run()
-        return made
+        graph_run = self.made(seed)
+        graph_run.touches = {} if watched else None
+        graph_run.run()
+        return graph_run
 
     def dry(self) -> Ran:
         """The report of an orchestration that has run alone: what declarations decide."""
         run = self.outline()
-        found = dry.report(run.graph, run.limits)
+        reported = dry.report(run.graph, run.limits)
         return Ran(
             len(run.graph.tasks),
             len(run.graph.edges),
-            found.findings,
-            slots=found.usage.slots,
-            heap=found.usage.bytes,
-            undecided=found.undecided,
+            reported.findings,
+            slots=reported.usage.slots,
+            heap=reported.usage.bytes,
+            undecided=reported.undecided,
             assumed=run.assumed,
         )
 
@@ -205,9 +205,9 @@ class RunnableGraph(ABC):
         `shadow`.
         """
         with ValueLog(Path(folder), kept, inputs) as log:
-            made = self.made(log=log)
-            made.run()
-        return ran([made])
+            recorded = self.made(log=log)
+            recorded.run()
+        return ran([recorded])
 
     def time(self, device: str | None = None, edges: bool = False) -> dict[str, Any]:
         """When each task runs on a chip; `edges` also runs every task."""
@@ -230,7 +230,7 @@ def _differs(first: GraphRun, other: GraphRun, seed: int) -> str:
 def ran(runs: Sequence[GraphRun], warnings: Sequence[Diagnostic] = ()) -> Ran:
     """The report of graphs that have run; watched ones with the findings between tasks."""
     graphs = [run.graph for run in runs]
-    found = Ran(
+    outcome = Ran(
         sum(len(graph.tasks) for graph in graphs),
         sum(len(graph.edges) for graph in graphs),
         list(warnings),
@@ -238,11 +238,15 @@ def ran(runs: Sequence[GraphRun], warnings: Sequence[Diagnostic] = ()) -> Ran:
     )
     for run in runs:
         if run.touches is not None:
-            found.findings = [d for each in run.inside.values() for d in each]
-            found.findings += races.findings(run.graph, run.touches)
-            found.needless = len(races.needless(run.graph, run.touches))
-        found.findings += usage(run.graph, run.limits).findings  # an exhausted ring hangs on a card
-    return found
+            outcome.findings = [
+                d for findings_of_task in run.inside.values() for d in findings_of_task
+            ]
+            outcome.findings += races.findings(run.graph, run.touches)
+            outcome.needless = len(races.needless(run.graph, run.touches))
+        outcome.findings += usage(
+            run.graph, run.limits
+        ).findings  # an exhausted ring hangs on a card
+    return outcome
 
 
 def timed(run: GraphRun, device: str | None) -> dict[str, Any]:
@@ -251,16 +255,16 @@ def timed(run: GraphRun, device: str | None) -> dict[str, Any]:
     chip = bench(device or run.profile.device, run.profile.name)
     times, kinds, alike = _times(run, chip)
     costs = timing.DISPATCH[run.limits.name]
-    found = timing.schedule(graph, times, chip.device.cube_cores, costs)
+    scheduled = timing.schedule(graph, times, chip.device.cube_cores, costs)
     needless = set(races.needless(graph, run.touches or {}))
     fewer = timing.schedule(graph, times, chip.device.cube_cores, costs, needless)
     return {
         "device": chip.device.name,
-        "us": found.us,
-        "busy": found.busy,
-        "path": found.path,
-        "tasks": [_described(task, found) for task in graph.tasks],
-        "slices": [[s.task, s.block, s.core, s.begin, s.end] for s in found.slices],
+        "us": scheduled.us,
+        "busy": scheduled.busy,
+        "path": scheduled.path,
+        "tasks": [_described(task, scheduled) for task in graph.tasks],
+        "slices": [[s.task, s.block, s.core, s.begin, s.end] for s in scheduled.slices],
         "edges": len(graph.edges),
         "needless": None if run.touches is None else len(needless),
         "fewer_us": fewer.us,
@@ -277,7 +281,7 @@ def _times(run: GraphRun, chip: Bench) -> tuple[dict[int, float], int, int]:
     Tasks with the same kernel, blocks, shapes and scalars are timed once. Of tasks that differ
     in scalars alone two are timed, or more if these differ; the rest get their average.
     """
-    found: dict[int, float] = {}
+    times: dict[int, float] = {}
     exact: dict[object, float] = {}
     kinds: dict[object, list[float]] = defaultdict(list)
     alike = 0
@@ -293,14 +297,14 @@ def _times(run: GraphRun, chip: Bench) -> tuple[dict[int, float], int, int]:
                 raise named(error, task) from None
             kinds[kind].append(exact[key])
         alike += key not in exact
-        found[task.number] = exact.get(key, sum(kinds[kind]) / len(kinds[kind]))
-    return found, len(exact), alike
+        times[task.number] = exact.get(key, sum(kinds[kind]) / len(kinds[kind]))
+    return times, len(exact), alike
 
 
 def block_us(launch: Described, chip: Bench, name: str) -> float:
     """The time of one block of a launch on a core of a chip."""
-    found = time_launch(launch, chip, name)
-    return found.core_us / max(found.rounds, 1)
+    timing_of_block = time_launch(launch, chip, name)
+    return timing_of_block.core_us / max(timing_of_block.rounds, 1)
 
 
 def _settled(times: Sequence[float]) -> bool:
@@ -309,8 +313,13 @@ def _settled(times: Sequence[float]) -> bool:
     return alike or len(times) >= _SCALARS
 
 
-def _described(task: Task, found: timing.GraphTime) -> list[Any]:
+def _described(task: Task, scheduled: timing.GraphTime) -> list[Any]:
     """Name, file and line of the submission, and when it was ready and ended."""
     loc = task.loc
-    place = ("", 0) if loc is None else (loc.file, loc.line)
-    return [task.name, *place, found.ready.get(task.number, 0.0), found.ended.get(task.number, 0.0)]
+    source = ("", 0) if loc is None else (loc.file, loc.line)
+    return [
+        task.name,
+        *source,
+        scheduled.ready.get(task.number, 0.0),
+        scheduled.ended.get(task.number, 0.0),
+    ]

@@ -113,10 +113,10 @@ class Scene:
 
     def source(self, callable: Mapping[str, Any] | None = None) -> GraphSource:
         """The sources to compile for it, or for one of its graphs."""
-        own, settings = callable or self.test.CALLABLE, self.case.get("config", {})
+        declared, settings = callable or self.test.CALLABLE, self.case.get("config", {})
         return GraphSource.listed(
-            own["orchestration"],
-            own["incores"],
+            declared["orchestration"],
+            declared["incores"],
             self.profile,
             self.root,
             self.runtime,
@@ -127,10 +127,10 @@ class Scene:
     def arguments(self, with_values: bool = True) -> Arguments:
         """Inputs as the test generates them; without values, large ones have no memory."""
         with replaced_modules(self.root), nullcontext() if with_values else shapes_only():
-            made = self.test().generate_args(self.case.get("params", {}))
+            built = self.test().generate_args(self.case.get("params", {}))
         entry = self.test.CALLABLE["orchestration"]  # of several chips: a function
         signature = entry.get("signature", ()) if isinstance(entry, Mapping) else ()
-        return Arguments(made, [d.value for d in signature])
+        return Arguments(built, [d.value for d in signature])
 
     @property
     def has_golden(self) -> bool:
@@ -140,7 +140,7 @@ class Scene:
     def tolerances(self) -> tuple[float, float]:
         return self.test.RTOL, self.test.ATOL
 
-    def judge(self, arguments: Arguments, given: Sequence[Argument]) -> str:
+    def judge(self, arguments: Arguments, passed: Sequence[Argument]) -> str:
         """The difference that the test's own golden reports; empty if the outputs match."""
         if not self.has_golden:
             return ""
@@ -149,7 +149,7 @@ class Scene:
             golden = arguments.original.clone()
             test.compute_golden(golden, params)
             try:
-                test.compare_outputs(arguments.outcome(given), golden, arguments.outputs, params)
+                test.compare_outputs(arguments.outcome(passed), golden, arguments.outputs, params)
             except AssertionError as error:
                 return str(error) or "the test's comparison says no"
         return ""
@@ -158,11 +158,11 @@ class Scene:
 class Arguments:
     """The tensors and scalars of one scene, with a copy of what they were."""
 
-    def __init__(self, made: TaskArgsBuilder, signature: Sequence[str]) -> None:
-        self.original = made
+    def __init__(self, built: TaskArgsBuilder, signature: Sequence[str]) -> None:
+        self.original = built
         self.listed: list[Argument] = []
         uses = iter(signature)
-        for spec in made.specs:
+        for spec in built.specs:
             is_scalar = isinstance(spec, Scalar)
             made_of = (
                 scalar_to_uint64 if is_scalar else partial(_tensor, spec.name, next(uses, "in"))
@@ -176,15 +176,17 @@ class Arguments:
     def copies(self) -> list[Argument]:
         """The arguments for one run."""
         return [
-            replace(each, data=each.data.copy()) if isinstance(each, ArgTensor) else each
-            for each in self.listed
+            replace(argument, data=argument.data.copy())
+            if isinstance(argument, ArgTensor)
+            else argument
+            for argument in self.listed
         ]
 
-    def outcome(self, given: Sequence[Argument]) -> TaskArgsBuilder:
+    def outcome(self, passed: Sequence[Argument]) -> TaskArgsBuilder:
         """The arguments after a run, as the test compares them."""
         torch: Any = import_module("torch")
 
-        tensors = {t.name: t for t in given if isinstance(t, ArgTensor)}
+        tensors = {t.name: t for t in passed if isinstance(t, ArgTensor)}
         specs: list[TensorArg | Scalar] = []
         for spec in self.original.specs:
             if isinstance(spec, Scalar):
@@ -192,8 +194,8 @@ class Arguments:
                 continue
             raw = torch.from_numpy(tensors[spec.name].data.copy())
             kind = spec.value.dtype
-            made = raw.bool() if kind is torch.bool else raw.view(kind)
-            specs.append(TensorArg(spec.name, made.reshape(spec.value.shape)))
+            values = raw.bool() if kind is torch.bool else raw.view(kind)
+            specs.append(TensorArg(spec.name, values.reshape(spec.value.shape)))
         return TaskArgsBuilder(*specs)
 
 
@@ -257,5 +259,5 @@ def imported(file: Path, load: Callable[[], T]) -> T:
                 help="pip install torch" if error.name == "torch" else None,
             ) from None
         except SyntaxError as error:
-            place = Loc(error.filename or str(file), error.lineno or 1, error.offset or 1)
-            raise fail("PTO-U281", f"this is not Python: {error.msg}", loc=place) from None
+            loc = Loc(error.filename or str(file), error.lineno or 1, error.offset or 1)
+            raise fail("PTO-U281", f"this is not Python: {error.msg}", loc=loc) from None

@@ -97,9 +97,9 @@ class TaskArgsBuilder:
         for spec in self.__dict__.get("specs", ()):
             if spec.name == name:
                 return spec.value
-        known = self.__dict__.get("specs", ())
-        said = f"there is no argument {name!r}; there are {', '.join(s.name for s in known)}"
-        raise _UnknownArgument(Diagnostic("PTO-U281", said, here()))
+        specs = self.__dict__.get("specs", ())
+        message = f"there is no argument {name!r}; there are {', '.join(s.name for s in specs)}"
+        raise _UnknownArgument(Diagnostic("PTO-U281", message, here()))
 
     def add_tensor(self, name: str, value: Any) -> None:
         self.specs.append(TensorArg(name, value))
@@ -164,16 +164,16 @@ class SceneTestCase:
 
 
 def scene_test(level: int, runtime: str = "") -> Any:
-    def mark(found: type) -> type:
-        found.scene_level, found.scene_runtime = int(level), runtime  # type: ignore[attr-defined]
-        return found
+    def mark(scene: type) -> type:
+        scene.scene_level, scene.scene_runtime = int(level), runtime  # type: ignore[attr-defined]
+        return scene
 
     return mark
 
 
 def scene_level(level: int) -> Any:
-    def mark(found: Any) -> Any:
-        found.scene_level = int(level)
-        return found
+    def mark(scene: Any) -> Any:
+        scene.scene_level = int(level)
+        return scene
 
     return mark

@@ -85,14 +85,14 @@ class TaskSchedule:
         incoming: dict[int, list[int]] = defaultdict(list)
         for before, after in self._graph.edges:
             incoming[after].append(before)
-        found: set[int] = set()
+        needed: set[int] = set()
         waiting = [n for n in wanted if n not in self._done]
         while waiting:
             number = waiting.pop()
-            if number not in found:
-                found.add(number)
+            if number not in needed:
+                needed.add(number)
                 waiting += [n for n in incoming[number] if n not in self._done]
-        return found
+        return needed
 
     def require_end(self) -> None:
         """Refuse a graph with tasks that no order reaches."""

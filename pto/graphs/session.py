@@ -79,8 +79,8 @@ class GraphProgram:
 
     def start(self, memory: GraphMem, chip: DeviceSpec | None) -> Orchestration:
         """An orchestration with the cores of a chip, or of the largest chip of the profile."""
-        own = chip or max(devices_of(self.profile.name), key=lambda each: each.cube_cores)
-        cores = own.cube_cores, own.vector_cores
+        chip_used = chip or max(devices_of(self.profile.name), key=lambda each: each.cube_cores)
+        cores = chip_used.cube_cores, chip_used.vector_cores
         return Orchestration(self._native, self._source, self._sides, cores, memory)
 
 
@@ -108,8 +108,8 @@ class GraphSession(CppRun):
         self._open: list[tuple[Task, RecordLaunch | None]] = []
         self._words: list[int] = [0]
         self._texts: list[c.Array[c.c_char]] = []
-        for each in described["given"]:
-            self._add(each)
+        for argument in described["given"]:
+            self._add(argument)
 
     @property
     def assumed(self) -> int:
@@ -128,31 +128,33 @@ class GraphSession(CppRun):
         element = np.array([[at, at + task.predicate.width]], np.int64)
         return [TaskUse(buffer, "reads", _PREDICATE, element)]
 
-    def _add(self, each: Mapping[str, Any]) -> None:
+    def _add(self, argument: Mapping[str, Any]) -> None:
         """An argument: a number, a tensor, an address in a buffer, or a context of ranks."""
         memory = self.memory
         self._words[0] += 1
-        if "shape" in each:
-            shape, use = each["shape"], Use(each["use"])
-            buffer = self.orchestration.adopt(each["buffer"], each["name"])
+        if "shape" in argument:
+            shape, use = argument["shape"], Use(argument["use"])
+            buffer = self.orchestration.adopt(argument["buffer"], argument["name"])
             buffer.use = use
-            text = c.create_string_buffer(each["element"].encode())
+            text = c.create_string_buffer(argument["element"].encode())
             self._texts.append(text)
             number = (Use.IN, Use.OUT, Use.INOUT).index(use)
-            place = buffer.address + each["offset"]
-            self._words += [1, place, len(shape), c.addressof(text), number, *shape]
+            address = buffer.address + argument["offset"]
+            self._words += [1, address, len(shape), c.addressof(text), number, *shape]
             return
-        if "word" in each:
-            word = each["word"]
-        elif "windows" in each:
-            starts = [memory.starts[n] for n in each["windows"]]
+        if "word" in argument:
+            word = argument["word"]
+        elif "windows" in argument:
+            starts = [memory.starts[n] for n in argument["windows"]]
             listed = [*starts, *[0] * (2 * _RANKS - len(starts))]
-            record = struct.pack(_CONTEXT, 0, 0, each["rank"], len(starts), each["size"], *listed)
+            record = struct.pack(
+                _CONTEXT, 0, 0, argument["rank"], len(starts), argument["size"], *listed
+            )
             number = memory.allocate(len(record))
             memory.arrays[number][:] = np.frombuffer(record, np.uint8)
             word = memory.starts[number]
         else:
-            word = memory.starts[each["buffer"]] + each["offset"]
+            word = memory.starts[argument["buffer"]] + argument["offset"]
         self._words += [0, word - (1 << 64) if word >= 1 << 63 else word]
 
     def submit(self) -> None:
@@ -180,8 +182,8 @@ class GraphSession(CppRun):
             moved = True
             if random is not None and random.random() < 0.5:
                 break  # others begin after some of these have run
-        for each in _shuffled(self._open, random):
-            moved |= self._step(*each)
+        for open_task in _shuffled(self._open, random):
+            moved |= self._step(*open_task)
         if not self._open and not self.schedule.ready:
             self.schedule.require_end()
             self.is_done = moved = True
@@ -201,8 +203,8 @@ class GraphSession(CppRun):
     @property
     def deadlock(self) -> PtoError | None:
         """The error of the first blocked task, with its wait."""
-        found = ((t, run) for t, run in self._open if run is not None)
-        return next((named(run.deadlock, task) for task, run in found), None)
+        blocked = ((t, run) for t, run in self._open if run is not None)
+        return next((named(run.deadlock, task) for task, run in blocked), None)
 
 
 def run_together(runs: Sequence[GraphSession], seed: int | None = None) -> None:
@@ -221,8 +223,8 @@ def run_together(runs: Sequence[GraphSession], seed: int | None = None) -> None:
             raise next(error for r in runs if (error := r.deadlock) is not None)
 
 
-def _shuffled(given: Sequence[T], random: Random | None) -> list[T]:
-    return list(given) if random is None else random.sample(given, len(given))
+def _shuffled(items: Sequence[T], random: Random | None) -> list[T]:
+    return list(items) if random is None else random.sample(items, len(items))
 
 
 def _holds(predicate: Predicate) -> bool:

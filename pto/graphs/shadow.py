@@ -60,43 +60,43 @@ class _Shadow:
 
     def after(self, task: Mapping[str, Any], function: Callable[..., object] | None) -> list[Array]:
         """The tensors of a task after it, by its function if there is one."""
-        regions = [TensorBox(*each) for each in task["regions"]]
-        found = [
+        regions = [TensorBox(*region) for region in task["regions"]]
+        tensors = [
             self._before(r, self.values(task, s))
             for r, s in zip(regions, task["given"], strict=True)
         ]
         if function is None:
             for saved in task["saved"]:
-                found[saved["argument"]] = self.values(task, saved)
+                tensors[saved["argument"]] = self.values(task, saved)
         else:
             with users_code(), np.errstate(all="ignore"):
-                function(*found, *task["scalars"])
+                function(*tensors, *task["scalars"])
         for saved in task["saved"]:
-            self._keep(regions[saved["argument"]], found[saved["argument"]])
-        return found
+            self._keep(regions[saved["argument"]], tensors[saved["argument"]])
+        return tensors
 
     def _places(self, region: TensorBox) -> tuple[Array, npt.NDArray[np.bool_], Array]:
         """The shadow of a buffer, which elements it knows, and the elements of a region."""
         key = (region.buffer, region.itemsize)
-        values, known = self._known.get(key, (np.zeros(0), np.zeros(0, bool)))
+        values, has_value = self._known.get(key, (np.zeros(0), np.zeros(0, bool)))
         if len(values) < region.end:
             more = region.end - len(values)
             values = np.concatenate([values, np.zeros(more)])
-            known = np.concatenate([known, np.zeros(more, bool)])
-            self._known[key] = values, known
+            has_value = np.concatenate([has_value, np.zeros(more, bool)])
+            self._known[key] = values, has_value
         at = np.full(region.extents, region.start)
         for n, stride in zip(np.indices(region.extents), region.strides, strict=True):
             at += n * stride
-        return values, known, at
+        return values, has_value, at
 
     def _before(self, region: TensorBox, recorded: Array) -> Array:
         """A tensor before a task: the shadow where a task before has written it."""
         if recorded.dtype != np.float64 or region.is_empty:
             return recorded.copy()
-        values, known, at = self._places(region)
-        return np.where(known[at], values[at], recorded)
+        values, has_value, at = self._places(region)
+        return np.where(has_value[at], values[at], recorded)
 
     def _keep(self, region: TensorBox, now: Array) -> None:
         if now.dtype == np.float64 and not region.is_empty:
-            values, known, at = self._places(region)
-            values[at], known[at] = now, True
+            values, has_value, at = self._places(region)
+            values[at], has_value[at] = now, True

@@ -37,28 +37,28 @@ def shapes_only() -> Any:
             self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
         ) -> Any:
             options = dict(kwargs or {})
-            given = [v for v in tree.tree_leaves((args, options)) if is_tensor(v)]
-            if any(v.is_meta for v in given):
-                return self._followed(func, args, options, given)
-            if not given or not func.is_view:
+            tensors = [v for v in tree.tree_leaves((args, options)) if is_tensor(v)]
+            if any(v.is_meta for v in tensors):
+                return self._followed(func, args, options, tensors)
+            if not tensors or not func.is_view:
                 try:
-                    outline = self._followed(func, args, dict(options), given)
+                    outline = self._followed(func, args, dict(options), tensors)
                 except (RuntimeError, NotImplementedError):
                     outline = None  # its shape depends on values
                 if any(map(is_large, tree.tree_leaves(outline))):
                     return outline
             return func(*args, **options)
 
-        def _followed(self, func: Any, args: Any, options: dict[str, Any], given: Any) -> Any:
+        def _followed(self, func: Any, args: Any, options: dict[str, Any], tensors: Any) -> Any:
             """The result's shape alone; a tensor that is changed in place stays as it is."""
             name = str(func)
             if "_local_scalar_dense" in name or name.startswith("aten.equal"):
                 return 0  # a value of a tensor that has none
-            if func._schema.is_mutable and given and args and is_tensor(args[0]):
+            if func._schema.is_mutable and tensors and args and is_tensor(args[0]):
                 return args[0]
             if "generator" in options:
                 options["generator"] = None
-            if not given or "device" in options:
+            if not tensors or "device" in options:
                 options["device"] = "meta"
             plain = [None if isinstance(a, torch.Generator) else a for a in args]
             with torch.device("meta"):

@@ -58,21 +58,21 @@ class ProvidedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if self._root is not None:
             if name in _OWN:  # not those of the current folder or of an installed package
                 return importlib.machinery.PathFinder.find_spec(name, [str(self._root)])
-            own = self._root.joinpath(*name.split("."))
-            is_there = rest and (own.with_suffix(".py").exists() or own.is_dir())
+            file = self._root.joinpath(*name.split("."))
+            is_there = rest and (file.with_suffix(".py").exists() or file.is_dir())
             is_provided |= top in _STUBBED and not is_there
         if not is_provided:
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=not rest)
 
     def create_module(self, spec: Any) -> types.ModuleType:
-        made = _CallableModule(spec.name)
-        vars(made).update(self._modules.get(spec.name, {}))
+        module = _CallableModule(spec.name)
+        vars(module).update(self._modules.get(spec.name, {}))
         if self._root is not None:
-            made.__getattr__ = _placeholder  # type: ignore[attr-defined]
+            module.__getattr__ = _placeholder  # type: ignore[attr-defined]
             if spec.submodule_search_locations is not None:
                 spec.submodule_search_locations.append(str(self._root / spec.name))
-        return made
+        return module
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Everything is there already."""

@@ -105,13 +105,13 @@ class CaseSelection:
         result."""
         profile, wanted = self.profile, select(self.expression).holds
         for path in self.paths:
-            found: list[tuple[Path, Iterable[Graph]]] = [(path, folder.find(path))]
+            sources: list[tuple[Path, Iterable[Graph]]] = [(path, folder.find(path))]
             for file in [path] if path.is_file() else sorted(path.rglob("test_*.py")):
                 if scenes.is_scene(file):
-                    found.append((file, scenes.find(file, profile)))
+                    sources.append((file, scenes.find(file, profile)))
                 elif path.is_file():
-                    found.append((file, find_graphs(file)))
-            for file, cases in found:
+                    sources.append((file, find_graphs(file)))
+            for file, cases in sources:
                 try:
                     mine = [c for c in cases if wanted(c.name) and profile in (None, c.profile)]
                     yield from [case.limited(dict(self.most)) for case in mine]
@@ -218,8 +218,8 @@ class OpenScene:
 
     def orders(self, count: int) -> Ran:
         """Each order has the time of a run."""
-        given = [Submission(self.arguments.listed)]
-        return self.process.act("orders", given, self.seconds * (count + 1), count=count)
+        submissions = [Submission(self.arguments.listed)]
+        return self.process.act("orders", submissions, self.seconds * (count + 1), count=count)
 
     def judge(self) -> str:
         with _python():
@@ -234,9 +234,9 @@ class OpenScene:
     def time(self, device: str | None, edges: bool) -> dict[str, Any]:
         return self._ask("time", device=device, edges=edges)
 
-    def _ask(self, what: str, **options: Any) -> Any:
-        given = [Submission(self.arguments.listed)]
-        return self.process.act(what, given, self.seconds, **options)
+    def _ask(self, action: str, **options: Any) -> Any:
+        submissions = [Submission(self.arguments.listed)]
+        return self.process.act(action, submissions, self.seconds, **options)
 
 
 @contextmanager
@@ -271,13 +271,15 @@ def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> N
 
 def _check(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> None:
     """Run the orchestration alone."""
-    found = ready.dry()
-    outcome.tasks, outcome.edges, outcome.findings = found.tasks, found.edges, found.findings
-    outcome.word = "races" if found.errors else "checked"
-    facts = [f"{found.slots:,} slots and {found.heap / (1 << 20):,.1f} MiB of a ring held at most"]
-    facts += [f"{found.undecided:,} pairs need a run with values"] if found.undecided else []
-    facts += [f"{found.assumed} values read as 0"] if found.assumed else []
-    outcome.why = found.errors[0] if found.errors else "; ".join(facts)
+    report = ready.dry()
+    outcome.tasks, outcome.edges, outcome.findings = report.tasks, report.edges, report.findings
+    outcome.word = "races" if report.errors else "checked"
+    facts = [
+        f"{report.slots:,} slots and {report.heap / (1 << 20):,.1f} MiB of a ring held at most"
+    ]
+    facts += [f"{report.undecided:,} pairs need a run with values"] if report.undecided else []
+    facts += [f"{report.assumed} values read as 0"] if report.assumed else []
+    outcome.why = report.errors[0] if report.errors else "; ".join(facts)
 
 
 def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: Outcome) -> None:

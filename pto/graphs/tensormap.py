@@ -61,6 +61,6 @@ class TensorMap:
 
     def writers(self, region: TensorBox) -> list[int]:
         """Tasks that a read of this region by the orchestration waits for."""
-        found = [w.task for w in self._writers[region.buffer] if w.region.overlaps(region)]
+        tasks = [w.task for w in self._writers[region.buffer] if w.region.overlaps(region)]
         creator = self._graph.buffers[region.buffer].creator
-        return found if creator is None else [creator, *found]
+        return tasks if creator is None else [creator, *tasks]

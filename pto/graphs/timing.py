@@ -117,13 +117,13 @@ class _Simulation:
             now, _, happens = heappop(self._events)
             happens(now)
             self._work(now)
-        found = self.found
-        found.us = max(found.ended.values(), default=0.0)
+        result = self.found
+        result.us = max(result.ended.values(), default=0.0)
         for kind, cores in (("cube", self._clusters), ("vector", 2 * self._clusters)):
-            taken = sum(s.end - s.begin for s in found.slices if s.core.startswith(kind))
-            found.busy[kind] = taken / (cores * found.us) if found.us else 0.0
-        found.path = self._path()
-        return found
+            taken = sum(s.end - s.begin for s in result.slices if s.core.startswith(kind))
+            result.busy[kind] = taken / (cores * result.us) if result.us else 0.0
+        result.path = self._path()
+        return result
 
     def _at(self, time: float, happens: Callable[[float], None]) -> None:
         self._count += 1
@@ -170,30 +170,30 @@ class _Simulation:
 
     def _placed(self, shape: str, number: int) -> list[tuple[int, int, list[str]]]:
         """As many blocks of the first task of a queue as find cores now."""
-        queue, found = self._queues[shape], list[tuple[int, int, list[str]]]()
+        queue, out = self._queues[shape], list[tuple[int, int, list[str]]]()
         while queue and queue[0][0] == number:
             cores = self._cores_for(shape, self._tasks[number])
             if cores is None:
                 break
             for core in cores:
                 self._load[core] += 1
-            found.append((*queue.popleft(), cores))
-        return found
+            out.append((*queue.popleft(), cores))
+        return out
 
     def _cores_for(self, shape: str, task: Task) -> list[str] | None:
         """Cores with a free entry: idle ones first, then those that hold one block."""
-        for room in (0, 1):
+        for load in (0, 1):
             if shape != "mixed":
                 kind = "cube" if shape == "cube" else "vector"
-                each = self._clusters * (1 if kind == "cube" else 2)
-                for n in range(each):
-                    if self._load[f"{kind} {n}"] == room:
+                count = self._clusters * (1 if kind == "cube" else 2)
+                for n in range(count):
+                    if self._load[f"{kind} {n}"] == load:
                         return [f"{kind} {n}"]
                 continue
             for n in range(self._clusters):
                 used = [f"cube {n}", f"vector {2 * n}", f"vector {2 * n + 1}"]
                 cores = [c for c, k in zip(used, task.kernels, strict=True) if k is not None]
-                if all(self._load[core] <= room for core in cores):
+                if all(self._load[core] <= load for core in cores):
                     return cores
         return None
 
@@ -202,9 +202,9 @@ class _Simulation:
             begin = max(now, *(self._free[core] for core in cores)) + self._costs.head
             end = begin + self._times[number]
             first = not any(s.task == number for s in self.found.slices[-len(cores) :])
-            held = max(cores, key=lambda core: self._free[core])
-            if first and self._free[held] > now and held in self._last:
-                self._why[number] = self._last[held]
+            busiest = max(cores, key=lambda core: self._free[core])
+            if first and self._free[busiest] > now and busiest in self._last:
+                self._why[number] = self._last[busiest]
             for core in cores:
                 self._free[core], self._last[core] = end, number
                 self.found.slices.append(Slice(number, block, core, begin, end))

@@ -69,10 +69,10 @@ class CppGraphs(RunnableGraph):
         return session
 
     def run(self, seed: int | None = None, watched: bool = False) -> Ran:
-        found = super().run(seed, watched)
+        outcome = super().run(seed, watched)
         assert isinstance(self.last, GraphSession)
         self._write_back(self.last.memory)
-        return found
+        return outcome
 
     def orders(self, count: int) -> Ran:
         self._known = KnownResults()
@@ -104,12 +104,12 @@ class GraphServer:
     def load(self, programs: Sequence[Mapping[str, Any]]) -> None:
         self._programs = [GraphProgram(**program) for program in programs]
 
-    def act(self, action: str, options: Mapping[str, Any], **given: Any) -> Any:
+    def act(self, action: str, options: Mapping[str, Any], **payload: Any) -> Any:
         """Do one of the actions of `RunnableGraph`."""
-        found = getattr(CppGraphs(self._programs, **given), action)(**options)
-        if isinstance(found, Ran):
-            found.findings = [packed(d) for d in found.findings]
-        return found
+        answer = getattr(CppGraphs(self._programs, **payload), action)(**options)
+        if isinstance(answer, Ran):
+            answer.findings = [packed(d) for d in answer.findings]
+        return answer
 
 
 if __name__ == "__main__":

@@ -33,17 +33,17 @@ def arguments_of(functions: Mapping[str, Operation], launch: KernelCall) -> list
     """The arguments of `launch` for the parameters of its function."""
     function = functions.get(launch.kernel)
     if function is None:
-        known = ", ".join(f"@{name}" for name in list(functions)[:_MOST_NAMES])
-        raise _misfit(launch, f"the program has no @{launch.kernel}, only {known}")
-    inputs, given = function.signature.inputs, len(launch.arguments)
-    if given > len(inputs) or _are_used(function, given):
-        counts = f"{given} arguments, and the function takes {len(inputs)}"
+        names = ", ".join(f"@{name}" for name in list(functions)[:_MOST_NAMES])
+        raise _misfit(launch, f"the program has no @{launch.kernel}, only {names}")
+    inputs, count = function.signature.inputs, len(launch.arguments)
+    if count > len(inputs) or _are_used(function, count):
+        counts = f"{count} arguments, and the function takes {len(inputs)}"
         raise _misfit(launch, f"{launch.kernel} is launched with {counts}")
     rest: list[Argument] = [
         0 if isinstance(wanted, t.Scalar) else _elements(np.zeros(_LEAST, np.uint8), wanted)
-        for wanted in inputs[given:]
+        for wanted in inputs[count:]
     ]
-    return [*(_argument(launch, i, inputs) for i in range(given)), *rest]
+    return [*(_argument(launch, i, inputs) for i in range(count)), *rest]
 
 
 def _are_used(function: Operation, first: int) -> bool:
@@ -53,20 +53,20 @@ def _are_used(function: Operation, first: int) -> bool:
 
 
 def _argument(launch: KernelCall, index: int, inputs: Sequence[t.Type]) -> Argument:
-    given, wanted = launch.arguments[index], inputs[index]
-    if isinstance(given, np.ndarray):
+    argument, wanted = launch.arguments[index], inputs[index]
+    if isinstance(argument, np.ndarray):
         if isinstance(wanted, t.Scalar):
             raise _misfit(launch, f"{_named(launch, index)} is memory, not a {type_text(wanted)}")
-        return _elements(given, wanted)
+        return _elements(argument, wanted)
     if not isinstance(wanted, t.Scalar):
         raise _misfit(launch, f"{_named(launch, index)} is a number, not a {type_text(wanted)}")
     if wanted.dtype is None or not wanted.dtype.is_float:
-        if given.dtype.kind == "f":
+        if argument.dtype.kind == "f":
             raise _misfit(
-                launch, f"{_named(launch, index)} is a {given.dtype}, not a {type_text(wanted)}"
+                launch, f"{_named(launch, index)} is a {argument.dtype}, not a {type_text(wanted)}"
             )
-        return int(given)
-    return _as_float(launch, index, given, wanted.dtype)
+        return int(argument)
+    return _as_float(launch, index, argument, wanted.dtype)
 
 
 def _elements(memory: npt.NDArray[np.uint8], wanted: t.Type) -> npt.NDArray[Any]:
@@ -78,11 +78,11 @@ def _elements(memory: npt.NDArray[np.uint8], wanted: t.Type) -> npt.NDArray[Any]
     return memory[: memory.size // kind.itemsize * kind.itemsize].view(kind.numpy)
 
 
-def _as_float(launch: KernelCall, index: int, given: np.generic, wanted: DType) -> float:
-    raw = np.frombuffer(given.tobytes(), np.uint8)
+def _as_float(launch: KernelCall, index: int, number: np.generic, wanted: DType) -> float:
+    raw = np.frombuffer(number.tobytes(), np.uint8)
     if raw.size != wanted.itemsize:
         sizes = f"{raw.size} bytes where the function reads {wanted.itemsize} ({wanted})"
-        raise _misfit(launch, f"{_named(launch, index)} is a {given.dtype} of {sizes}")
+        raise _misfit(launch, f"{_named(launch, index)} is a {number.dtype} of {sizes}")
     value: Any = decode(wanted, raw.view(wanted.storage))
     return float(value[0])
 

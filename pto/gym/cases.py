@@ -50,15 +50,15 @@ def find_programs(path: Path, selection: Selection) -> list[GymProgram]:
     """The programs below `path` with a selected case, by name."""
     if not path.is_dir():
         raise fail("PTO-U060", f"{path} is not a directory", help="give the checkout of PTO-Gym")
-    found = sorted(_programs(path.resolve()), key=lambda p: p.name)
-    if not found:
+    programs = sorted(_programs(path.resolve()), key=lambda p: p.name)
+    if not programs:
         raise fail(
             "PTO-U060",
             f"there are no cases below {path}",
             help="a case is a directory with main.cpp, launch.cpp, compare.py, a generator and"
             " a .pto file",
         )
-    return [p for p in found if _may_hold(p, selection)]
+    return [p for p in programs if _may_hold(p, selection)]
 
 
 def expected_cases(program: GymProgram, selection: Selection) -> int:
@@ -116,7 +116,7 @@ def _name_of(folder: Path, root: Path) -> str:
     parts = folder.parts
     if "examples" in parts:
         last = len(parts) - 1 - parts[::-1].index("examples")
-        kept = parts[last + 1 :]
+        below = parts[last + 1 :]
     else:
-        kept = folder.relative_to(root).parts
-    return "/".join(p for p in kept if p not in _HIDDEN_PARTS) or folder.name
+        below = folder.relative_to(root).parts
+    return "/".join(p for p in below if p not in _HIDDEN_PARTS) or folder.name

@@ -153,10 +153,10 @@ def _built(paths: Sequence[Path]) -> Path:
     return target
 
 
-def _publish(made: Path, target: Path) -> None:
+def _publish(library: Path, target: Path) -> None:
     """Copy a file into the cache, which may be on another disk, under its final name at the end."""
     with tempfile.TemporaryDirectory(dir=target.parent) as beside:
-        kept.publish(Path(shutil.copy(made, beside)), target)
+        kept.publish(Path(shutil.copy(library, beside)), target)
 
 
 def _digest(*parts: object) -> str:
@@ -166,8 +166,8 @@ def _digest(*parts: object) -> str:
 def _compiled(command: Sequence[str]) -> str:
     ran = process.run(command, _SECONDS)
     if ran.returncode:
-        found = refusal(Path(command[0]).name, ran.stderr, f"{_INCLUDE}{os.sep}").diagnostics[0]
-        raise PtoError(Diagnostic("PTO-U062", found.message, found.loc, notes=found.notes))
+        finding = refusal(Path(command[0]).name, ran.stderr, f"{_INCLUDE}{os.sep}").diagnostics[0]
+        raise PtoError(Diagnostic("PTO-U062", finding.message, finding.loc, notes=finding.notes))
     return ran.stdout
 
 
@@ -270,7 +270,7 @@ class _Device:
         self.writes.append(os.path.normpath(os.fsdecode(file)))
 
     def _allocate(self, size: int) -> int:
-        if sum(each.size for each in self._memory) + size > _MOST_BYTES:
+        if sum(allocation.size for allocation in self._memory) + size > _MOST_BYTES:
             raise self._misuse(f"an allocation of {size} bytes is more than a case may have")
         pages = np.zeros(max(1, -(-size // PAGE)) * PAGE, np.uint8)
         self._memory.append(_Allocation(pages, size))
@@ -280,9 +280,9 @@ class _Device:
         self._allocation(start, 0).is_freed = True
         return 0
 
-    def _copy(self, to: int, room: int, source: int, size: int, direction: int) -> int:
-        if size > room:
-            raise self._misuse(f"{size} bytes are copied into {room}")
+    def _copy(self, to: int, capacity: int, source: int, size: int, direction: int) -> int:
+        if size > capacity:
+            raise self._misuse(f"{size} bytes are copied into {capacity}")
         if not 0 <= direction < len(_DIRECTIONS):
             raise self._misuse(f"{direction} is no direction of a copy")
         for side, start, word in zip(
@@ -304,9 +304,9 @@ class _Device:
         if actual == "device":
             self._allocation(start, size)
 
-    def _fill(self, to: int, room: int, value: int, size: int) -> int:
-        if size > room:
-            raise self._misuse(f"{size} bytes are set in {room}")
+    def _fill(self, to: int, capacity: int, value: int, size: int) -> int:
+        if size > capacity:
+            raise self._misuse(f"{size} bytes are set in {capacity}")
         self._allocation(to, size)
         c.memset(to, value, size)
         return 0
@@ -335,21 +335,21 @@ class _Device:
 
     def _find(self, address: int | None) -> _Allocation | None:
         """The device memory that contains an address."""
-        for each in reversed(self._memory):
-            if 0 <= (address or 0) - each.start < each.pages.size:
-                return each
+        for allocation in reversed(self._memory):
+            if 0 <= (address or 0) - allocation.start < allocation.pages.size:
+                return allocation
         return None
 
     def _allocation(self, address: int | None, size: int) -> _Allocation:
         """The device memory that contains `size` bytes from an address."""
-        each = self._find(address)
-        if each is None:
+        allocation = self._find(address)
+        if allocation is None:
             raise self._misuse("host memory is used where device memory is needed")
-        if each.is_freed:
+        if allocation.is_freed:
             raise self._misuse("device memory is used after it was freed")
-        if (address or 0) - each.start + size > each.size:
-            raise self._misuse(f"{size} bytes go outside a buffer of {each.size} bytes")
-        return each
+        if (address or 0) - allocation.start + size > allocation.size:
+            raise self._misuse(f"{size} bytes go outside a buffer of {allocation.size} bytes")
+        return allocation
 
     def _misuse(self, message: str) -> PtoError:
         return fail("PTO-U063", message, loc=self._loc)
@@ -369,15 +369,15 @@ def _inside(folder: Path) -> Generator[None]:
 def _standard_error() -> Generator[list[str]]:
     """Collect what C++ writes to standard error, and drop what it writes to standard output."""
     messages = [""]
-    with tempfile.TemporaryFile() as room, Path(os.devnull).open("wb") as nothing:
+    with tempfile.TemporaryFile() as file, Path(os.devnull).open("wb") as nothing:
         saved = {number: os.dup(number) for number in (1, 2)}
         os.dup2(nothing.fileno(), 1)
-        os.dup2(room.fileno(), 2)
+        os.dup2(file.fileno(), 2)
         try:
             yield messages
         finally:
             for number, copy in saved.items():
                 os.dup2(copy, number)
                 os.close(copy)
-            room.seek(0)
-            messages[0] = room.read(_MOST_MESSAGES).decode(errors="replace")
+            file.seek(0)
+            messages[0] = file.read(_MOST_MESSAGES).decode(errors="replace")

@@ -73,12 +73,12 @@ class _Launch:
         if module is not self._module:
             self._module, self._entries = module, set()
         entry = options.get("entry")
-        found: tuple[Mutant, ...] = ()
+        mutated: tuple[Mutant, ...] = ()
         if entry not in self._entries:
             self._entries.add(entry)
-            kept = {k: v for k, v in options.items() if k != "check"}
-            found = tuple(mutants(module, args=args, sizes=asked, **kept))
-        return Mutated(launch(module, args=args, **options), found)
+            run_options = {k: v for k, v in options.items() if k != "check"}
+            mutated = tuple(mutants(module, args=args, sizes=asked, **run_options))
+        return Mutated(launch(module, args=args, **options), mutated)
 
 
 launch_mutated = _Launch()
@@ -87,8 +87,8 @@ launch_mutated = _Launch()
 # ---- output
 
 
-def _counts(found: Sequence[Mutant]) -> Counter[str]:
-    return Counter(mutant.judgement for mutant in found)
+def _counts(judged: Sequence[Mutant]) -> Counter[str]:
+    return Counter(mutant.judgement for mutant in judged)
 
 
 def _row(name: str, width: int, counts: Counter[str]) -> list[Piece]:
@@ -108,11 +108,11 @@ def table(results: Sequence[Result]) -> list[Piece]:
     width = max(map(len, ("program", *by_program, *by_kind))) + 2
     head = f"{'mutants':>9}" + "".join(f"{c:>10}" for c in _COLUMNS) + "\n"
     out: list[Piece] = [("title", f"{'program':<{width}}{head}")]
-    for name, found in by_program.items():
-        out += _row(name, width, _counts(found))
+    for name, judged in by_program.items():
+        out += _row(name, width, _counts(judged))
     out.append(("title", f"\n{'taken out, or':<{width}}{head}"))
-    for name, found in sorted(by_kind.items()):
-        out += _row(name, width, _counts(found))
+    for name, judged in sorted(by_kind.items()):
+        out += _row(name, width, _counts(judged))
     out.append(("dim", "-" * (width + len(head) - 1) + "\n"))
     return out + _row("all", width, _counts(_all(results)))
 
@@ -135,10 +135,10 @@ def unfound(results: Sequence[Result]) -> list[Piece]:
                 places.append(f"{r.case}:{m.line}")
     out: list[Piece] = [("", "\n")]
     for (judgement, text, why), places in sorted(groups.items()):
-        shown = places if judgement == "missed" else places[:1]
-        more = f" and {len(places) - len(shown)} more" if len(places) > len(shown) else ""
+        listed = places if judgement == "missed" else places[:1]
+        more = f" and {len(places) - len(listed)} more" if len(places) > len(listed) else ""
         out.append((_STYLES[judgement], judgement))
-        out.append(("", f" {text}: {', '.join(shown)}{more} "))
+        out.append(("", f" {text}: {', '.join(listed)}{more} "))
         out.append(("dim", f"({why})\n"))
     return out
 

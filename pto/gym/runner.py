@@ -275,8 +275,8 @@ class Runner:
             if outcome.code == 0:
                 verdicts[case] = ("passed", None, (), None)
             elif outcome.code < 0 or _TRACEBACK in outcome.output:
-                found = _script_failed("PTO-U066", "the judge", program.judge, outcome)
-                verdicts[case] = ("not run", "compare", (found,), None)
+                finding = _script_failed("PTO-U066", "the judge", program.judge, outcome)
+                verdicts[case] = ("not run", "compare", (finding,), None)
             else:
                 rejected[case] = outcome
         again = [words[c] for c in rejected]
@@ -300,9 +300,9 @@ def _rejection(
     program: GymProgram, outcome: ScriptOutcome, difference: RejectedElement | None
 ) -> _Verdict:
     message = str(difference) if difference else "the judge rejects the output"
-    said = (f"{program.judge.name}: {line}" for line in _last_lines(outcome.output))
-    found = Diagnostic("PTO-U067", message, notes=tuple(Note(line) for line in said))
-    return "failed", "compare", (found,), difference
+    lines = (f"{program.judge.name}: {line}" for line in _last_lines(outcome.output))
+    finding = Diagnostic("PTO-U067", message, notes=tuple(Note(line) for line in lines))
+    return "failed", "compare", (finding,), difference
 
 
 def _all(program: GymProgram, cases: list[str]) -> list[str]:
@@ -329,22 +329,22 @@ def _orphans(
     """Report cases that the generator knows and the host program does not."""
     if not program.has_table:
         return
-    made = sorted(p.name for p in work.iterdir() if p.is_dir())
-    for case in made:
+    folders = sorted(p.name for p in work.iterdir() if p.is_dir())
+    for case in folders:
         name = program.case_name(case)
         if case in cases or name in skip or not selection.holds(name):
             continue
         message = f"{program.generator.name} makes data for {case}, which main.cpp never runs"
-        found = Diagnostic("PTO-U064", message)
-        yield Result(name, program.name, program.family, "not run", "read", diagnostics=(found,))
+        finding = Diagnostic("PTO-U064", message)
+        yield Result(name, program.name, program.family, "not run", "read", diagnostics=(finding,))
 
 
 def _host_problem(
     host: HostProgram, done: HostRun, launches: Sequence[KernelCall]
 ) -> Diagnostic | None:
     if done.code != 0:
-        said = " ".join(done.messages.split()) or "it says nothing"
-        return Diagnostic("PTO-U063", f"the host program failed with code {done.code}: {said}")
+        output = " ".join(done.messages.split()) or "it says nothing"
+        return Diagnostic("PTO-U063", f"the host program failed with code {done.code}: {output}")
     if not launches:
         return Diagnostic("PTO-U063", f"{host.file} launches no kernel for this case")
     if not done.writes:
@@ -359,25 +359,25 @@ def defect(error: Exception) -> Diagnostic:
     return Diagnostic("PTO-U069", message, notes=notes)
 
 
-def _script_failed(code: str, what: str, script: Path, outcome: ScriptOutcome) -> Diagnostic:
+def _script_failed(code: str, subject: str, script: Path, outcome: ScriptOutcome) -> Diagnostic:
     if outcome.code == TIMED_OUT:
-        return Diagnostic("PTO-U069", f"{what} {script} did not end in time")
+        return Diagnostic("PTO-U069", f"{subject} {script} did not end in time")
     notes = tuple(Note(line) for line in _last_lines(outcome.output))
-    return Diagnostic(code, f"{what} {script} ended with code {outcome.code}", notes=notes)
+    return Diagnostic(code, f"{subject} {script} ended with code {outcome.code}", notes=notes)
 
 
 def _last_lines(output: str) -> list[str]:
     return [line.strip() for line in output.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
-def _difference(found: dict[str, Any] | None) -> RejectedElement | None:
-    if found is None:
+def _difference(data: dict[str, Any] | None) -> RejectedElement | None:
+    if data is None:
         return None
     return RejectedElement(
-        tuple(found["index"]),
-        str(found["got"]),
-        str(found["expected"]),
-        found["differing"],
-        found["size"],
-        found.get("file", ""),
+        tuple(data["index"]),
+        str(data["got"]),
+        str(data["expected"]),
+        data["differing"],
+        data["size"],
+        data.get("file", ""),
     )

@@ -59,17 +59,17 @@ class Scripts:
         """Run `script` once for each list of arguments; `spy` asks what a judge rejects."""
         if not self._forks:
             return [self._run_alone(script, directory, arguments) for arguments in runs]
-        found: list[ScriptOutcome] = []
-        while len(found) < len(runs):  # a run that ends the process leaves the rest to another
+        outcomes: list[ScriptOutcome] = []
+        while len(outcomes) < len(runs):  # a run that ends the process leaves the rest to another
             request = {
                 "script": str(script),
                 "directory": str(directory),
-                "runs": [list(arguments) for arguments in runs[len(found) :]],
+                "runs": [list(arguments) for arguments in runs[len(outcomes) :]],
                 "seconds": self.seconds,
                 "spy": spy,
             }
-            found += self._ask(json.dumps(request))
-        return found
+            outcomes += self._ask(json.dumps(request))
+        return outcomes
 
     def _ask(self, line: str) -> list[ScriptOutcome]:
         if self._server is None or self._server.poll() is not None:

@@ -59,12 +59,12 @@ class Spy:
     def _reject(self, a: Any, b: Any, same: Callable[[], Any]) -> None:
         if self.rejected is not None or np.shape(a) != np.shape(b):
             return
-        found = first_difference(np.asarray(a), np.asarray(b), np.asarray(same()))
-        if found is not None and self._is_swapped(found):
-            found["got"], found["expected"] = found["expected"], found["got"]
-        self.rejected = found
+        difference = first_difference(np.asarray(a), np.asarray(b), np.asarray(same()))
+        if difference is not None and self._is_swapped(difference):
+            difference["got"], difference["expected"] = difference["expected"], difference["got"]
+        self.rejected = difference
 
-    def _is_swapped(self, found: dict[str, Any]) -> bool:
+    def _is_swapped(self, difference: dict[str, Any]) -> bool:
         """Whether the judge put the output first: by which file holds which value."""
         golden = [a for name, a in self.read if "golden" in name]
         others = [a for name, a in self.read if "golden" not in name]
@@ -72,24 +72,24 @@ class Spy:
         def score(expected: Any, got: Any) -> int:
             return _holds(golden, expected) + _holds(others, got)
 
-        as_given = score(found["expected"], found["got"])
-        return score(found["got"], found["expected"]) > as_given
+        as_given = score(difference["expected"], difference["got"])
+        return score(difference["got"], difference["expected"]) > as_given
 
     def difference(self) -> dict[str, Any] | None:
         """The first element the judge rejected, else the first in which its files differ."""
-        found = self.rejected or self._in_files()
-        if found is None:
+        first = self.rejected or self._in_files()
+        if first is None:
             return None
-        return {**found, "expected": _plain(found["expected"]), "got": _plain(found["got"])}
+        return {**first, "expected": _plain(first["expected"]), "got": _plain(first["got"])}
 
     def _in_files(self) -> dict[str, Any] | None:
         for name, golden in self.read:
             wanted = "output.bin" if name == "golden.bin" else name.removeprefix("golden_")
             for other, output in self.read:
                 if other == wanted != name and golden.shape == output.shape:
-                    found = first_difference(golden, output, golden == output)
-                    if found is not None:
-                        return {**found, "file": other}
+                    difference = first_difference(golden, output, golden == output)
+                    if difference is not None:
+                        return {**difference, "file": other}
         return None
 
 

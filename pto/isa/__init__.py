@@ -21,17 +21,17 @@ def provide(functions: _Callable[[], _ModuleType]) -> None:
 
 def __getattr__(name: str) -> _Any:
     if _functions is not None and not name.startswith("_"):
-        known = _functions()
-        if name in dir(known):
-            function = globals()[name] = getattr(known, name)
+        functions = _functions()
+        if name in dir(functions):
+            function = globals()[name] = getattr(functions, name)
             return function
         from pto.core.errors import nearest
 
-        advice = nearest(name, dir(known)) or "`pto isa` lists the instructions"
+        advice = nearest(name, dir(functions)) or "`pto isa` lists the instructions"
         raise AttributeError(f"pto.isa has no instruction {name!r}; {advice}", name=name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    own = {name for name in globals() if not name.startswith("_") or name.startswith("__")}
-    return sorted(own | set(dir(_functions()) if _functions is not None else ()))
+    names = {name for name in globals() if not name.startswith("_") or name.startswith("__")}
+    return sorted(names | set(dir(_functions()) if _functions is not None else ()))

@@ -46,17 +46,17 @@ class Candidate:
         """The launch of `.pto` text on the arrays of a case."""
         how = dict(_PART.findall(" ".join(_HOW.findall(self.text))))
         program, params = _program(self.name, self.text, self.entry or how.get(_ENTRY))
-        known = _by_name([p for p in params if p.is_array], arrays)
-        given: list[ArrayPart | int | float] = []
+        arrays_by_name = _by_name([p for p in params if p.is_array], arrays)
+        arguments: list[ArrayPart | int | float] = []
         for p in params:
             if p.is_array:
-                given.append(_whole(known[p.name], arrays))
+                arguments.append(_whole(arrays_by_name[p.name], arrays))
             else:
-                given.append(_number(self.name, p.name, how.get(p.name, p.name), numbers))
+                arguments.append(_number(self.name, p.name, how.get(p.name, p.name), numbers))
         text = self.blocks or how.get(_BLOCKS, "1")
         blocks = _number(self.name, _BLOCKS, text, numbers)
         return Calls(
-            (RecordedLaunch(program, tuple(given), blocks, self.entry or how.get(_ENTRY)),)
+            (RecordedLaunch(program, tuple(arguments), blocks, self.entry or how.get(_ENTRY)),)
         )
 
 

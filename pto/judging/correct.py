@@ -60,24 +60,24 @@ class CaseRun:
 
     def arrays(self, poison: int, inputs: dict[str, Array] | None = None) -> dict[str, Array]:
         """Copies of the inputs, poisoned outputs, and poisoned scratch memory."""
-        own = self.inputs if inputs is None else inputs
-        found: dict[str, Array] = {}
+        contents = self.inputs if inputs is None else inputs
+        filled: dict[str, Array] = {}
         for name, (shape, kind) in self.task.shapes(self.case).items():
-            if name in own:
-                found[name] = own[name].copy()
+            if name in contents:
+                filled[name] = contents[name].copy()
             else:
-                found[name] = np.full(shape, np.frombuffer(bytes([poison] * 8), kind.numpy, 1)[0])
-        return self.calls.with_scratch(found, poison)
+                filled[name] = np.full(shape, np.frombuffer(bytes([poison] * 8), kind.numpy, 1)[0])
+        return self.calls.with_scratch(filled, poison)
 
     def run(self, arrays: dict[str, Array], **how: Any) -> dict[str, Array]:
         """Execute all launches on these arrays."""
         how.setdefault("engine", "reference" if self.elements <= _REFERENCE else "jit")
-        for each in self.calls.launches:
+        for recorded in self.calls.launches:
             launch(
-                each.module,
-                entry=each.entry,
-                args=each.values(arrays),
-                blocks=each.blocks,
+                recorded.module,
+                entry=recorded.entry,
+                args=recorded.values(arrays),
+                blocks=recorded.blocks,
                 device=self.device,
                 timeout=SECONDS,
                 coverage=False,
@@ -86,24 +86,24 @@ class CaseRun:
         return arrays
 
 
-def check_right(found: Judgement, runs: Sequence[CaseRun]) -> bool:
+def check_right(judgement: Judgement, runs: Sequence[CaseRun]) -> bool:
     """Run every case and compare; the findings are those of the first wrong case."""
     first: list[Diagnostic] = []
     failing = None
-    for result, run in zip(found.cases, runs, strict=True):
+    for result, run in zip(judgement.cases, runs, strict=True):
         wrong = _wrong(result, run)
         result.right = not wrong
         if wrong and failing is None:
             failing, first = run, wrong
-    if failing is not None and all(c.right for c in found.cases if c.is_declared):
-        first = [*first, *_memorised(found, failing)]
-    count = sum(bool(c.right) for c in found.cases)
-    hidden = sum(not c.is_declared for c in found.cases)
+    if failing is not None and all(c.right for c in judgement.cases if c.is_declared):
+        first = [*first, *_memorised(judgement, failing)]
+    count = sum(bool(c.right) for c in judgement.cases)
+    hidden = sum(not c.is_declared for c in judgement.cases)
     text = f"{count} of {len(runs)} cases; values and {hidden} cases drawn by the judge"
-    return found.add("right", text, first)
+    return judgement.add("right", text, first)
 
 
-def _memorised(found: Judgement, failing: CaseRun) -> list[Diagnostic]:
+def _memorised(judgement: Judgement, failing: CaseRun) -> list[Diagnostic]:
     if failing.case.fill != "random":
         return []
     return [
@@ -145,8 +145,8 @@ def _compared(run: CaseRun, a: Argument, items: Array) -> Compared:
     return run.task.precision.compare(kind, items, run.expected[a.name], in_type)
 
 
-def _in_case(found: Diagnostic, case: str) -> Diagnostic:
-    return replace(found, notes=(*found.notes, Note(f"in {case}")))
+def _in_case(finding: Diagnostic, case: str) -> Diagnostic:
+    return replace(finding, notes=(*finding.notes, Note(f"in {case}")))
 
 
 def _same(one: Array, other: Array) -> bool:
@@ -161,8 +161,8 @@ def _explained(
 ) -> Diagnostic:
     """The finding for a wrong output, by its most telling property."""
     case, got = run.case.name, arrays[a.name]
-    for found in _poisoned(run, arrays):
-        return found
+    for finding in _poisoned(run, arrays):
+        return finding
     for name, values in run.inputs.items():
         if got.size and values.tobytes() == got.tobytes():
             return Diagnostic("PTO-J004", f"{a.name} is a copy of {name} in {case}")
@@ -176,7 +176,7 @@ def _poisoned(run: CaseRun, arrays: dict[str, Array]) -> list[Diagnostic]:
     """Differences to a run whose outputs and scratch memory held something else."""
     other = run.run(run.arrays(POISONS[1]))
     for a in run.outputs:
-        first, second = (_rows(each[a.name]) for each in (arrays, other))
+        first, second = (_rows(outputs[a.name]) for outputs in (arrays, other))
         changed = (first != second).any(axis=1)
         if not changed.any():
             continue
@@ -227,26 +227,30 @@ def _first_wrong(run: CaseRun, a: Argument, got: Array, compared: Compared) -> D
     return Diagnostic("PTO-J001", message, loc, notes=notes)
 
 
-def _writer(run: CaseRun, name: str, place: int, width: int) -> tuple[tuple[Note, ...], Any]:
+def _writer(run: CaseRun, name: str, offset: int, width: int) -> tuple[tuple[Note, ...], Any]:
     """The instruction that wrote a byte, if the last launch that has the array tells."""
     arrays = run.arrays(POISONS[0])
-    for each in run.calls.launches:
-        given = each.values(arrays)
-        options: dict[str, Any] = {"blocks": each.blocks, "device": run.device}
-        options |= {"entry": each.entry, "timeout": SECONDS}
-        for number, part in enumerate(each.args):
-            if not isinstance(part, ArrayPart) or part.name != name or part.offset > place:
+    for launch_record in run.calls.launches:
+        arguments = launch_record.values(arrays)
+        options: dict[str, Any] = {"blocks": launch_record.blocks, "device": run.device}
+        options |= {"entry": launch_record.entry, "timeout": SECONDS}
+        for number, part in enumerate(launch_record.args):
+            if not isinstance(part, ArrayPart) or part.name != name or part.offset > offset:
                 continue
             try:
                 who = blame(
-                    each.module, TrialRun(given, options), number, place - part.offset, width
+                    launch_record.module,
+                    TrialRun(arguments, options),
+                    number,
+                    offset - part.offset,
+                    width,
                 )
             except (PtoError, IndexError):
                 continue
             if who is not None:
                 return tuple(blame_notes(who)), (who.maker or who.store).op.loc
         try:
-            launch(each.module, args=given, coverage=False, **options)
+            launch(launch_record.module, args=arguments, coverage=False, **options)
         except PtoError:
             break
     return (), None

@@ -82,15 +82,15 @@ def read_folder(path: Path) -> FolderTask:
     module = executed(path / "golden.py")
     if not callable(getattr(module, schema[1], None)):
         raise wrong_task(path.name, f"golden.py has no {schema[1]}")
-    found = _THRESHOLDS.search(texts["proto.yaml"])
-    own = _THRESHOLD.findall(re.sub(r"#.*", "", found[1])) if found else []
+    thresholds = _THRESHOLDS.search(texts["proto.yaml"])
+    levels = _THRESHOLD.findall(re.sub(r"#.*", "", thresholds[1])) if thresholds else []
     return FolderTask(
         name=schema[1],
         path=path,
         cases=tuple(
             _cases(path.name, texts["cases.csv"], [n for _, n in _TENSOR.findall(schema[2])])
         ),
-        precision=Precision(means={_TYPES.get(str(n), str(n)): float(v) for n, v in own}),
+        precision=Precision(means={_TYPES.get(str(n), str(n)): float(v) for n, v in levels}),
         outputs=tuple(_TENSOR.findall(schema[3])),
         torch=torch,
         module=module,
@@ -100,9 +100,9 @@ def read_folder(path: Path) -> FolderTask:
 
 def _plain(text: str) -> Any:
     word = text.strip().strip("\"'")
-    known = {"true": True, "false": False, "none": None}
+    constants = {"true": True, "false": False, "none": None}
     try:
-        return known[word.lower()] if word.lower() in known else json.loads(word)
+        return constants[word.lower()] if word.lower() in constants else json.loads(word)
     except ValueError:
         return word
 
@@ -123,11 +123,11 @@ def _cases(task: str, text: str, names: Sequence[str]) -> Iterator[Case]:
 def _numbers(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes; numbers that are written as text are numbers."""
     number = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
-    found = dict(attrs)
-    for name, value in found.items():
+    numbers = dict(attrs)
+    for name, value in numbers.items():
         if isinstance(value, str) and number.fullmatch(value):
-            found[name] = float(value)
-    return found
+            numbers[name] = float(value)
+    return numbers
 
 
 def _inputs(names: Sequence[str], shapes: list[Any], kinds: Any, ranges: Any) -> Iterator[_Input]:
@@ -137,16 +137,16 @@ def _inputs(names: Sequence[str], shapes: list[Any], kinds: Any, ranges: Any) ->
         if shape is None:
             continue
         kind = kinds[min(n, len(kinds) - 1)]
-        each = ranges if one_range else ranges[min(n, len(ranges) - 1)]
+        limits_of = ranges if one_range else ranges[min(n, len(ranges) - 1)]
         if shape and isinstance(shape[0], list):
-            for i, own in enumerate(shape):
+            for i, dimensions in enumerate(shape):
                 part = kind[min(i, len(kind) - 1)] if isinstance(kind, list) else kind
-                nested = each and isinstance(each[0], list)
-                limits = each[min(i, len(each) - 1)] if nested else each
-                yield _Input(f"{name}_{i}", name, i, tuple(own), part, limits)
+                nested = limits_of and isinstance(limits_of[0], list)
+                limits = limits_of[min(i, len(limits_of) - 1)] if nested else limits_of
+                yield _Input(f"{name}_{i}", name, i, tuple(dimensions), part, limits)
         else:
             kind = kind[0] if isinstance(kind, list) else kind
-            yield _Input(name, name, None, tuple(shape), kind, each)
+            yield _Input(name, name, None, tuple(shape), kind, limits_of)
 
 
 @dataclass(slots=True)
@@ -169,8 +169,8 @@ class FolderTask:
         for folder in self.path.resolve().parents:
             table = folder / "metadata" / f"{device}.json"
             if table.is_file():
-                level, own = self.path.resolve().parent.name, self.path.resolve().name
-                rows = json.loads(table.read_text(encoding="utf-8")).get(level, {}).get(own, {})
+                level, name = self.path.resolve().parent.name, self.path.resolve().name
+                rows = json.loads(table.read_text(encoding="utf-8")).get(level, {}).get(name, {})
                 return replace(self, cases=tuple(_anchored(c, rows) for c in self.cases))
         return self
 
@@ -178,7 +178,7 @@ class FolderTask:
 
     def arguments(self, case: Case) -> Sequence[Argument]:
         """The arrays of a case: tensors that it has, then outputs."""
-        inputs = {each.name for each in _tensors(case)}
+        inputs = {tensor.name for tensor in _tensors(case)}
         return [Argument(n, "in" if n in inputs else "out") for n in self.shapes(case)]
 
     def numbers(self, case: Case) -> dict[str, Any]:
@@ -188,11 +188,11 @@ class FolderTask:
     def shapes(self, case: Case) -> Shapes:
         """Shapes of the tensors, and of the outputs of the golden function."""
         if case.name not in self._known:
-            found = {t.name: (t.shape, dtype(_TYPES[t.kind])) for t in _tensors(case)}
+            shapes = {t.name: (t.shape, dtype(_TYPES[t.kind])) for t in _tensors(case)}
             for name, tensor in self._outputs_of(case).items():
                 kind = _TYPES[str(tensor.dtype).removeprefix("torch.")]
-                found[name] = tuple(tensor.shape), dtype(kind)
-            self._known[case.name] = found
+                shapes[name] = tuple(tensor.shape), dtype(kind)
+            self._known[case.name] = shapes
         return self._known[case.name]
 
     def _outputs_of(self, case: Case) -> dict[str, Any]:
@@ -208,20 +208,20 @@ class FolderTask:
             return self._called(self._golden(), case, drawn)
 
     def _golden(self, ending: str = "") -> Callable[..., Any]:
-        found = getattr(self.module, f"{self.name}{ending}", None)
-        return found or getattr(self.module, self.name)
+        function = getattr(self.module, f"{self.name}{ending}", None)
+        return function or getattr(self.module, self.name)
 
     def _given(self, case: Case, tensors: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments of the golden function, by name."""
-        given: dict[str, Any] = self.numbers(case)
+        arguments: dict[str, Any] = self.numbers(case)
         for t in _tensors(case):
             if t.index is None:
-                given[t.home] = tensors[t.name]
+                arguments[t.home] = tensors[t.name]
             else:
-                given.setdefault(t.home, []).append(tensors[t.name])
+                arguments.setdefault(t.home, []).append(tensors[t.name])
         taken = inspect.signature(self._golden()).parameters
-        missing = {n: None for n, p in taken.items() if p.default is p.empty and n not in given}
-        return {**missing, **{n: v for n, v in given.items() if n in taken}}
+        missing = {n: None for n, p in taken.items() if p.default is p.empty and n not in arguments}
+        return {**missing, **{n: v for n, v in arguments.items() if n in taken}}
 
     def _called(
         self, function: Callable[..., Any], case: Case, tensors: Mapping[str, Any]
@@ -233,46 +233,48 @@ class FolderTask:
         """Outputs by name; the tensors of a list have numbers."""
         if len(self.outputs) == 1:
             result = (result,) if not (isinstance(result, tuple) and len(result) == 1) else result
-        found: dict[str, Any] = {}
+        named: dict[str, Any] = {}
         for (is_list, name), value in zip(self.outputs, result, strict=False):
             if isinstance(value, list | tuple) and is_list:
-                found |= {f"{name}_{n}": each for n, each in enumerate(value)}
+                named |= {f"{name}_{n}": part for n, part in enumerate(value)}
             elif value is not None:
-                found[name] = value
-        return found
+                named[name] = value
+        return named
 
     # ---- values
 
     def _drawn(self, case: Case, random: Draw) -> dict[str, Any]:
         """Tensors with drawn values, made valid by `get_input`."""
-        own = {t.name: self._tensor(_items(t, random), t.kind) for t in _tensors(case)}
+        drawn = {t.name: self._tensor(_items(t, random), t.kind) for t in _tensors(case)}
         make = getattr(self.module, "get_input", None)
         if make is None:
-            return own
-        given = self._given(case, own)
+            return drawn
+        arguments = self._given(case, drawn)
         taken = inspect.signature(make).parameters
         if not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-            given = {n: v for n, v in given.items() if n in taken}
+            arguments = {n: v for n, v in arguments.items() if n in taken}
         self.torch.manual_seed(int(random.integers(1 << 31)))
         with code_of_task():
-            made = make(**given)
-        return self._placed(case, own, list(made) if isinstance(made, list | tuple) else [made])
+            valid = make(**arguments)
+        return self._placed(
+            case, drawn, list(valid) if isinstance(valid, list | tuple) else [valid]
+        )
 
-    def _placed(self, case: Case, own: dict[str, Any], made: list[Any]) -> dict[str, Any]:
+    def _placed(self, case: Case, drawn: dict[str, Any], valid: list[Any]) -> dict[str, Any]:
         """The tensors that `get_input` returned, in the order of the golden function."""
         taken = inspect.signature(self._golden()).parameters
         homes = sorted({t.home for t in _tensors(case)}, key=list(taken).index)
-        every = [n for n in taken if n in homes] if len(made) == len(homes) else list(taken)
-        for home, value in zip(every, made, strict=False):
+        every = [n for n in taken if n in homes] if len(valid) == len(homes) else list(taken)
+        for home, value in zip(every, valid, strict=False):
             for t in _tensors(case):
                 if t.home == home and value is not None:
-                    own[t.name] = value if t.index is None else value[t.index]
-        return own
+                    drawn[t.name] = value if t.index is None else value[t.index]
+        return drawn
 
     def _tensor(self, items: Array, kind: str) -> Any:
-        whole = np.dtype(f"i{items.itemsize}")
-        found = self.torch.from_numpy(np.ascontiguousarray(items).view(whole).copy())
-        return found.view(getattr(self.torch, kind))
+        integer = np.dtype(f"i{items.itemsize}")
+        tensor = self.torch.from_numpy(np.ascontiguousarray(items).view(integer).copy())
+        return tensor.view(getattr(self.torch, kind))
 
     def inputs(self, case: Case, random: Draw) -> dict[str, Array]:
         """Values of the tensors."""
@@ -287,12 +289,12 @@ class FolderTask:
         if not same:
             tensors = {n: t.double() if t.is_floating_point() else t for n, t in tensors.items()}
         function = self._golden("_bench" if same else "_oracle")
-        found = {n: _values(t) for n, t in self._called(function, case, tensors).items()}
+        values_by_name = {n: _values(t) for n, t in self._called(function, case, tensors).items()}
         shapes = self.shapes(case)
-        for name, values in found.items():
+        for name, values in values_by_name.items():
             if name not in shapes or values.shape != shapes[name][0]:
                 raise wrong_task(self.name, f"the size of {name} depends on values in {case.name}")
-        return found
+        return values_by_name
 
     def floor(self, case: Case) -> tuple[float, float]:
         """The bytes of all tensors; the operations are not known."""
@@ -345,8 +347,8 @@ def _smaller(tensor: _Input, sizes: set[int]) -> _Input:
 
 def _anchored(case: Case, rows: Mapping[str, Any]) -> Case:
     row = rows.get(case.name.removeprefix("case "), {})
-    known = {"baseline_us": row.get("baseline_perf_us"), "bound_us": row.get("t_hw_us")}
-    return replace(case, anchors={n: float(v) for n, v in known.items() if v})
+    anchors = {"baseline_us": row.get("baseline_perf_us"), "bound_us": row.get("t_hw_us")}
+    return replace(case, anchors={n: float(v) for n, v in anchors.items() if v})
 
 
 def _items(tensor: _Input, random: Draw) -> Array:
@@ -369,10 +371,10 @@ def _items(tensor: _Input, random: Draw) -> Array:
     return np.ascontiguousarray(encode(kind, values)).view(kind.numpy)
 
 
-def _limits(given: Any, kind: DType) -> tuple[float, float]:
-    if given is None:
+def _limits(limits: Any, kind: DType) -> tuple[float, float]:
+    if limits is None:
         return (0.0, 1.0) if kind.is_float else (0.0, 100.0)
-    pair = given if isinstance(given, list) else [given]
+    pair = limits if isinstance(limits, list) else [limits]
     return float(pair[0]), float(pair[-1])
 
 
@@ -385,5 +387,5 @@ def _numpy(tensor: Any, kind: DType) -> Array:
     """The bytes of a tensor as an array of an element type."""
     bits = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}[tensor.element_size()]
     torch = import_module("torch")
-    whole = tensor.contiguous().view(getattr(torch, bits))
-    return whole.numpy().copy().view(kind.numpy).reshape(tuple(tensor.shape))
+    bits_view = tensor.contiguous().view(getattr(torch, bits))
+    return bits_view.numpy().copy().view(kind.numpy).reshape(tuple(tensor.shape))

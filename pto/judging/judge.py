@@ -53,55 +53,55 @@ class Judge:
         seed = int.from_bytes(os.urandom(6), "little") if seed is None else seed
         device = self.options.device or self.task.device or "950pr"
         self.task = self.task.on(device)
-        found = Judgement(self.task.name, candidate.name, device, seed=seed)
+        judgement = Judgement(self.task.name, candidate.name, device, seed=seed)
         try:
-            self._judge(candidate, found)
+            self._judge(candidate, judgement)
         except TaskError:
             raise
         except PtoError as error:
-            name = "right" if any(c.name == "legal" for c in found.checks) else "builds"
-            found.add(name, "", error.diagnostics)
-        found.skip_rest()
-        found.seconds = time.monotonic() - started
-        return found
+            name = "right" if any(c.name == "legal" for c in judgement.checks) else "builds"
+            judgement.add(name, "", error.diagnostics)
+        judgement.skip_rest()
+        judgement.seconds = time.monotonic() - started
+        return judgement
 
-    def _judge(self, candidate: Candidate, found: Judgement) -> None:
-        random = np.random.default_rng(found.seed)
-        target = choose(profile_name=None, device_name=found.device)
+    def _judge(self, candidate: Candidate, judgement: Judgement) -> None:
+        random = np.random.default_rng(judgement.seed)
+        target = choose(profile_name=None, device_name=judgement.device)
         declared = [self.task.scaled(c, self.options.elements) for c in self.task.cases]
         cases = [*declared, *self.task.hidden(random)]
         timed = [c.full or c for c in declared]
         shapes = [*cases, *timed]
         calls = self._programs(candidate, shapes, target.profile.name)
         launches = sum(len(c.launches) for c in calls)
-        if not found.add("builds", f"{launches} launches in {len(calls)} cases", _idle(calls)):
+        if not judgement.add("builds", f"{launches} launches in {len(calls)} cases", _idle(calls)):
             return
-        if not found.add("legal", str(target), self._illegal(calls, found.device)):
+        if not judgement.add("legal", str(target), self._illegal(calls, judgement.device)):
             return
-        found.cases = [_result(self.task, case) for case in cases]
-        for result, case in zip(found.cases, cases, strict=True):
+        judgement.cases = [_result(self.task, case) for case in cases]
+        for result, case in zip(judgement.cases, cases, strict=True):
             result.values_on = _shown(self.task, case) if case.full else ""
-        values = np.random.default_rng([found.seed, 1])  # drawn after the candidate has ended
+        values = np.random.default_rng([judgement.seed, 1])  # drawn after the candidate has ended
         runs = [
-            CaseRun(self.task, case, each, values, found.device)
-            for case, each in zip(cases, calls, strict=False)
+            CaseRun(self.task, case, case_calls, values, judgement.device)
+            for case, case_calls in zip(cases, calls, strict=False)
         ]
-        is_right = check_right(found, runs)
+        is_right = check_right(judgement, runs)
         watched = min(runs, key=_cost_to_watch)
-        is_safe = check_safe(found, watched)
-        if is_right and is_safe and check_deterministic(found, watched) and self.options.timed:
-            own = list(zip(found.cases, timed, calls[len(cases) :], strict=False))
-            check_time(found, self.task, own)
+        is_safe = check_safe(judgement, watched)
+        if is_right and is_safe and check_deterministic(judgement, watched) and self.options.timed:
+            timed_cases = list(zip(judgement.cases, timed, calls[len(cases) :], strict=False))
+            check_time(judgement, self.task, timed_cases)
 
     def _programs(self, candidate: Candidate, cases: Sequence[Case], profile: str) -> list[Calls]:
         """The launches of a candidate for each case."""
         if candidate.kind == "pto":
             return [self._of_text(candidate, case) for case in cases]
-        asked: list[dict[str, Any]] = []
+        requests: list[dict[str, Any]] = []
         for case in cases:
             shapes = self.task.shapes(case)
             arrays = {name: (shape, kind.name) for name, (shape, kind) in shapes.items()}
-            asked.append({"arrays": arrays, "numbers": self.task.numbers(case)})
+            requests.append({"arrays": arrays, "numbers": self.task.numbers(case)})
         request = {
             "text": candidate.text,
             "file": candidate.name,
@@ -109,7 +109,7 @@ class Judge:
             "task": self.task.name,
             "profile": profile,
             "blocks": candidate.blocks or "1",
-            "cases": asked,
+            "cases": requests,
         }
         answer = ask(self.link, request)
         if "findings" in answer:
@@ -125,12 +125,12 @@ class Judge:
 
     def _illegal(self, calls: Sequence[Calls], device: str) -> list[Diagnostic]:
         """The errors of the programs on the profile of the device."""
-        seen: dict[str, list[Diagnostic]] = {}
-        for launch in (each for call in calls for each in call.launches):
-            if launch.program.key not in seen:
-                found = verified(launch.module, device=device)[1]
-                seen[launch.program.key] = [d for d in found if d.severity == "error"]
-        return list(dict.fromkeys(d for found in seen.values() for d in found))
+        by_program: dict[str, list[Diagnostic]] = {}
+        for launch in (one_launch for call in calls for one_launch in call.launches):
+            if launch.program.key not in by_program:
+                findings = verified(launch.module, device=device)[1]
+                by_program[launch.program.key] = [d for d in findings if d.severity == "error"]
+        return list(dict.fromkeys(d for findings in by_program.values() for d in findings))
 
 
 def _cost_to_watch(run: CaseRun) -> tuple[bool, int]:

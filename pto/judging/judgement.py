@@ -79,10 +79,10 @@ class Judgement:
     @property
     def score(self) -> float | None:
         """The mean score of speed over the cases with a baseline; a wrong case scores 0."""
-        known = [c for c in self.cases if c.hap is not None]
-        if not known:
+        scored = [c for c in self.cases if c.hap is not None]
+        if not scored:
             return None
-        return sum(c.hap or 0.0 for c in known if c.right and self.accepted) / len(known)
+        return sum(c.hap or 0.0 for c in scored if c.right and self.accepted) / len(scored)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -102,8 +102,10 @@ class Judgement:
     def to_json(self) -> dict[str, Any]:
         cases: list[dict[str, Any]] = []
         for case in self.cases:
-            known = asdict(case)
-            cases.append({name: value for name, value in known.items() if value not in (None, "")})
+            fields_of_case = asdict(case)
+            cases.append(
+                {name: value for name, value in fields_of_case.items() if value not in (None, "")}
+            )
         return {
             "task": self.task,
             "candidate": self.candidate,
@@ -147,6 +149,6 @@ class Judgement:
     def __str__(self) -> str:
         from pto.core.findings import rendered
 
-        shown = "".join(text for _, text in self.pieces())
-        found = [d for c in self.failed for d in c.findings]
-        return f"{shown}\n{rendered(found)}" if found else shown
+        body = "".join(text for _, text in self.pieces())
+        findings = [d for c in self.failed for d in c.findings]
+        return f"{body}\n{rendered(findings)}" if findings else body

@@ -16,19 +16,19 @@ from pto.run.launch.arguments import parameters
 _ORDERS = ("early", "late", "random:1", "random:2")
 
 
-def check_safe(found: Judgement, run: CaseRun) -> bool:
+def check_safe(judgement: Judgement, run: CaseRun) -> bool:
     """No races, undefined reads, accesses out of bounds or unordered writes."""
     arrays = run.arrays(POISONS[0])
     errors: list[Diagnostic] = []
     proved: list[str] = []
-    seen: set[tuple[object, ...]] = set()
-    for each in run.calls.launches:
+    launched: set[tuple[object, ...]] = set()
+    for launch_record in run.calls.launches:
         try:
             verdict = sanitize(
-                each.module,
-                entry=each.entry,
-                args=each.values(arrays),
-                blocks=each.blocks,
+                launch_record.module,
+                entry=launch_record.entry,
+                args=launch_record.values(arrays),
+                blocks=launch_record.blocks,
                 device=run.device,
                 fixes=False,
                 timeout=SECONDS,
@@ -36,31 +36,33 @@ def check_safe(found: Judgement, run: CaseRun) -> bool:
             errors += [d for d in verdict if d.severity == "error"]
         except PtoError as error:
             errors += error.diagnostics
-        key = each.program.key, each.blocks, each.args
-        if not errors and key not in seen:
-            seen.add(key)
-            errors += _refuted(each, run, proved)
+        key = launch_record.program.key, launch_record.blocks, launch_record.args
+        if not errors and key not in launched:
+            launched.add(key)
+            errors += _refuted(launch_record, run, proved)
         if errors:
             break
-    what = "the sanitizer has no finding"
+    note = "the sanitizer has no finding"
     if proved:
-        what += f"; proved: {', '.join(dict.fromkeys(proved))}"
-    return found.add("safe", "" if errors else what, list(dict.fromkeys(errors)))
+        note += f"; proved: {', '.join(dict.fromkeys(proved))}"
+    return judgement.add("safe", "" if errors else note, list(dict.fromkeys(errors)))
 
 
-def _refuted(each: RecordedLaunch, run: CaseRun, proved: list[str]) -> Iterator[Diagnostic]:
+def _refuted(
+    launch_record: RecordedLaunch, run: CaseRun, proved: list[str]
+) -> Iterator[Diagnostic]:
     """What a proof refutes for the numbers and the grid of a launch, whatever the data."""
-    functions = entry_functions(each.module, each.entry)
+    functions = entry_functions(launch_record.module, launch_record.entry)
     names = [p.name for p in parameters(*functions)]
-    pairs = zip(names, each.args, strict=False)
-    given = {n: v for n, v in pairs if isinstance(v, int) and not isinstance(v, bool)}
+    pairs = zip(names, launch_record.args, strict=False)
+    numbers = {n: v for n, v in pairs if isinstance(v, int) and not isinstance(v, bool)}
     try:
         proofs = prove(
-            each.module,
+            launch_record.module,
             functions,
             profile=_profile(run),
-            numbers=given,
-            blocks=each.blocks,
+            numbers=numbers,
+            blocks=launch_record.blocks,
         )
     except PtoError:
         return  # what the program lacks is not for a proof to say
@@ -76,16 +78,16 @@ def _profile(run: CaseRun) -> str:
     return device(run.device).profile
 
 
-def check_deterministic(found: Judgement, run: CaseRun) -> bool:
+def check_deterministic(judgement: Judgement, run: CaseRun) -> bool:
     """The same bits in every order that synchronisation leaves open."""
     wanted = run.run(run.arrays(POISONS[0]), engine="reference")
     for order in _ORDERS:
         try:
             other = run.run(run.arrays(POISONS[0]), engine="reference", schedule=order)
         except PtoError as error:
-            return found.add("deterministic", order, error.diagnostics)
+            return judgement.add("deterministic", order, error.diagnostics)
         for a in run.outputs:
             if wanted[a.name].tobytes() != other[a.name].tobytes():
                 message = f"{a.name} has other bits in schedule {order} in {run.case.name}"
-                return found.add("deterministic", order, [Diagnostic("PTO-J007", message)])
-    return found.add("deterministic", f"equal bits in schedules {', '.join(_ORDERS)}")
+                return judgement.add("deterministic", order, [Diagnostic("PTO-J007", message)])
+    return judgement.add("deterministic", f"equal bits in schedules {', '.join(_ORDERS)}")

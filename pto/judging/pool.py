@@ -78,10 +78,10 @@ class _Worker:
         """The verdict about a candidate that the worker did not survive."""
         self.end()
         device = self.options.device or ""
-        found = Judgement(self.name, candidate.name, device, seconds=self.limits.seconds)
-        found.add("builds", "", [Diagnostic("PTO-J009", why)])
-        found.skip_rest()
-        return found
+        judgement = Judgement(self.name, candidate.name, device, seconds=self.limits.seconds)
+        judgement.add("builds", "", [Diagnostic("PTO-J009", why)])
+        judgement.skip_rest()
+        return judgement
 
     def end(self) -> None:
         """End the process and all that it has started."""
@@ -122,9 +122,9 @@ class Pool:
                         number = next(numbers, None)
                     if number is None:
                         return
-                    found = worker.judge(candidates[number])
+                    judgement = worker.judge(candidates[number])
                     with lock:
-                        done(number, found)
+                        done(number, judgement)
             except BaseException as error:
                 errors.append(error)
 
@@ -183,13 +183,13 @@ def judge_all(
     done: Callable[[int, Judgement], None] = lambda number, found: None,
 ) -> list[Judgement]:
     """The verdicts about many candidates, in their order; `done` sees each when it is known."""
-    read = [read_candidate(str(each), blocks) for each in candidates]
-    found: dict[int, Judgement] = {}
+    read = [read_candidate(str(item), blocks) for item in candidates]
+    judgements: dict[int, Judgement] = {}
 
-    def keep(number: int, each: Judgement) -> None:
-        found[number] = each
-        done(number, each)
+    def keep(number: int, judgement: Judgement) -> None:
+        judgements[number] = judgement
+        done(number, judgement)
 
     limits, options = Limits(timeout, memory), Options(device=device, seed=seed)
     Pool(Path(task), options, limits, max(1, min(processes, len(read)))).judge(read, keep)
-    return [found[number] for number in range(len(read))]
+    return [judgements[number] for number in range(len(read))]

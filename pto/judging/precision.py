@@ -128,11 +128,11 @@ def _by_errors(
             words = f"{count:,} {name} are {limits} off, {base:,} if computed in {kind}"
             return Compared(where & missed, mean_error, max_error, words)
     where = ~small & ~near & compared
-    found, base = (
-        float(each[where].mean()) if where.any() else 0.0 for each in (relative, other[1])
+    mean_found, base = (
+        float(errors[where].mean()) if where.any() else 0.0 for errors in (relative, other[1])
     )
-    if found >= mean and found > 2 * base:
-        words = f"mean relative error {found:.3g}, allowed {mean:.3g}"
+    if mean_found >= mean and mean_found > 2 * base:
+        words = f"mean relative error {mean_found:.3g}, allowed {mean:.3g}"
         return Compared(where & (relative >= mean), mean_error, max_error, words)
     return Compared(np.zeros(got.shape, np.bool_), mean_error, max_error)
 
@@ -169,8 +169,8 @@ def of_words(task: str, words: Mapping[str, float] | None) -> Precision:
     if not words:
         return Precision()
     if set(words) <= {"rtol", "atol", "ulp"}:
-        found = {n: float(words.get(n, 0)) for n in ("rtol", "atol")}
-        return Precision(Tolerance(**found, ulp=int(words.get("ulp", 0))))
+        tolerances = {n: float(words.get(n, 0)) for n in ("rtol", "atol")}
+        return Precision(Tolerance(**tolerances, ulp=int(words.get("ulp", 0))))
     if set(words) & {"rtol", "atol", "ulp"}:
         message = f"precision has {', '.join(sorted(words))}"
         raise wrong_task(task, message, "write rtol, atol and ulp, or thresholds by type")

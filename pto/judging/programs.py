@@ -49,8 +49,8 @@ class ArrayPart:
         fits = self.offset >= 0 and last + kind.itemsize <= inside.size
         if 0 in self.shape or min((*self.strides, 0)) < 0 or not fits:
             raise fail("PTO-J013", f"a launch uses bytes outside of {self.name}")
-        whole = inside[: inside.size // kind.itemsize * kind.itemsize].view(kind)
-        return as_strided(whole, self.shape, self.strides)
+        elements = inside[: inside.size // kind.itemsize * kind.itemsize].view(kind)
+        return as_strided(elements, self.shape, self.strides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,12 @@ class Calls:
         self, arrays: Mapping[str, Array], poison: int | None = None
     ) -> dict[str, Array]:
         """The arrays of the task, and new scratch memory, which holds another pattern."""
-        own = {_scratch(n): np.empty(size, np.uint8) for n, size in enumerate(self.scratch)}
-        for array in own.values() if poison is not None else ():
+        scratch_arrays = {
+            _scratch(n): np.empty(size, np.uint8) for n, size in enumerate(self.scratch)
+        }
+        for array in scratch_arrays.values() if poison is not None else ():
             array.fill((poison or 0) ^ 1)  # a copy of scratch memory is no unwritten output
-        return {**arrays, **own}
+        return {**arrays, **scratch_arrays}
 
 
 def _scratch(number: int) -> str:
@@ -112,8 +114,8 @@ class Recorder:
     def add(self, module: Module, args: Sequence[Any], blocks: Blocks) -> None:
         program = ProgramText.of(module)
         self.programs.setdefault(program.key, _program(program))
-        given = [self._part(a) if isinstance(a, np.ndarray) else _number(a) for a in args]
-        self.launches.append({"program": program.key, "args": given, "blocks": blocks})
+        arguments = [self._part(a) if isinstance(a, np.ndarray) else _number(a) for a in args]
+        self.launches.append({"program": program.key, "args": arguments, "blocks": blocks})
 
     def _part(self, array: Array) -> dict[str, Any]:
         start, end = _bytes_of(array)
@@ -146,15 +148,15 @@ def _program(program: ProgramText) -> dict[str, Any]:
     return {"text": program.text, "file": program.file, "places": places}
 
 
-def finding_data(found: Diagnostic) -> dict[str, Any]:
+def finding_data(finding: Diagnostic) -> dict[str, Any]:
     """A finding as plain data; `read_findings` reads it."""
     return {
-        "code": found.code,
-        "message": found.message,
-        "loc": _loc_data(found.loc),
-        "severity": found.severity,
-        "notes": [[n.message, _loc_data(n.loc)] for n in found.notes],
-        "help": found.help,
+        "code": finding.code,
+        "message": finding.message,
+        "loc": _loc_data(finding.loc),
+        "severity": finding.severity,
+        "notes": [[n.message, _loc_data(n.loc)] for n in finding.notes],
+        "help": finding.help,
     }
 
 
@@ -168,8 +170,8 @@ def _loc_data(loc: Loc | None) -> list[Any] | None:
 def read_calls(data: Any) -> list[Calls]:
     """The launches for each case; raises for data that is no such message."""
     try:
-        programs = {str(key): _read_program(each) for key, each in dict(data["programs"]).items()}
-        return [_read_case(each, programs) for each in data["cases"]]
+        programs = {str(key): _read_program(entry) for key, entry in dict(data["programs"]).items()}
+        return [_read_case(entry, programs) for entry in data["cases"]]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise fail("PTO-J013", f"the candidate's process sent no launches: {error!r}") from None
 
@@ -192,7 +194,7 @@ def _read_case(data: Any, programs: Mapping[str, ProgramText]) -> Calls:
     if min((*scratch, 0)) < 0 or sum(scratch) > _MOST_SCRATCH:
         message = f"{sum(scratch) / 1e9:.1f} GB of scratch memory"
         raise fail("PTO-J009", f"the host part of the candidate asks for {message}")
-    launches = tuple(_read_launch(each, programs) for each in data["launches"])
+    launches = tuple(_read_launch(entry, programs) for entry in data["launches"])
     return Calls(launches, scratch)
 
 
@@ -207,7 +209,7 @@ def _read_launch(data: Any, programs: Mapping[str, ProgramText]) -> RecordedLaun
 
 
 def _read_part(data: Any) -> ArrayPart:
-    shape, strides = (tuple(int(n) for n in data[each]) for each in ("shape", "strides"))
+    shape, strides = (tuple(int(n) for n in data[key]) for key in ("shape", "strides"))
     if len(shape) != len(strides):
         raise ValueError("strides do not fit the shape")
     kind = dtype(str(data["kind"])).name
@@ -224,7 +226,7 @@ def read_findings(data: Any) -> list[Diagnostic]:
     """The findings that the candidate's process reports, at least one."""
     if not isinstance(data, list) or not data:
         raise fail("PTO-J013", "the candidate's process sent neither launches nor findings")
-    return [_finding(each) for each in data]  # pyright: ignore[reportUnknownVariableType]
+    return [_finding(entry) for entry in data]  # pyright: ignore[reportUnknownVariableType]
 
 
 def _finding(data: Any) -> Diagnostic:

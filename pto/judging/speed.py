@@ -18,49 +18,50 @@ from pto.target.profile import device as find_device
 
 
 def check_time(
-    found: Judgement, task: Task, cases: Sequence[tuple[CaseResult, Case, Calls]]
+    judgement: Judgement, task: Task, cases: Sequence[tuple[CaseResult, Case, Calls]]
 ) -> bool:
     """Predict the time of each case of the task at its real size."""
-    chip = bench(found.device, find_device(found.device).profile)
+    chip = bench(judgement.device, find_device(judgement.device).profile)
     slowest: tuple[float, list[Timing]] = (0.0, [])
     for result, case, calls in cases:
         try:
             times = [
-                _timed(task, case, calls, number, found) for number in range(len(calls.launches))
+                _timed(task, case, calls, number, judgement)
+                for number in range(len(calls.launches))
             ]
         except PtoError as error:
-            return found.add("time", f"in {case.name}", error.diagnostics)
+            return judgement.add("time", f"in {case.name}", error.diagnostics)
         _fill(result, task, case, times, chip)
         if (result.us or 0.0) > slowest[0]:
             slowest = result.us or 0.0, times
     every = sorted((r for t in slowest[1] for r in t.remedies), key=lambda r: -r.saves_us)
-    found.remedies = [str(each) for each in every]
+    judgement.remedies = [str(remedy) for remedy in every]
     timed = [r for r, _, _ in cases if r.us is not None]
     if any(r.values_on for r in timed):
-        found.notes.append("values were compared on smaller sizes where a case says so")
-    found.notes.append("times are predictions of the cost model, not measurements")
-    return found.add("time", f"{len(timed)} cases predicted at their real sizes")
+        judgement.notes.append("values were compared on smaller sizes where a case says so")
+    judgement.notes.append("times are predictions of the cost model, not measurements")
+    return judgement.add("time", f"{len(timed)} cases predicted at their real sizes")
 
 
-def _timed(task: Task, case: Case, calls: Calls, number: int, found: Judgement) -> Timing:
-    each = calls.launches[number]
+def _timed(task: Task, case: Case, calls: Calls, number: int, judgement: Judgement) -> Timing:
+    record = calls.launches[number]
     shapes = task.shapes(case)
     arrays: dict[str, Any] = {n: np.empty(s, k.numpy) for n, (s, k) in shapes.items()}
 
     def timed(arrays: dict[str, Any], data: bool) -> Timing:
         return timing.time(
-            each.module,
-            args=each.values(calls.with_scratch(arrays)),
-            blocks=each.blocks,
-            entry=each.entry,
-            device=found.device,
+            record.module,
+            args=record.values(calls.with_scratch(arrays)),
+            blocks=record.blocks,
+            entry=record.entry,
+            device=judgement.device,
             data=data,
         )
 
     try:
         return timed(arrays, data=False)
     except PtoError:  # control flow depends on data
-        inputs = task.inputs(case, np.random.default_rng(found.seed))
+        inputs = task.inputs(case, np.random.default_rng(judgement.seed))
         return timed({**arrays, **inputs}, data=True)
 
 
@@ -85,6 +86,6 @@ def _bound_us(task: Task, case: Case, times: Sequence[Timing], chip: Bench) -> f
 
 def hap(us: float, baseline_us: float, bound_us: float) -> float | None:
     """The share of the way from the baseline to the bound: 0.5 is the baseline, 1 the bound."""
-    room = baseline_us - bound_us
-    whole = us - bound_us + room
-    return None if us <= 0 or bound_us <= 0 or whole <= 0 else room / whole
+    gap = baseline_us - bound_us
+    span = us - bound_us + gap
+    return None if us <= 0 or bound_us <= 0 or span <= 0 else gap / span

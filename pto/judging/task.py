@@ -154,12 +154,12 @@ class FileTask:
 
     def shapes(self, case: Case) -> Shapes:
         """The shape and element type of each array."""
-        found: Shapes = {}
+        shapes: Shapes = {}
         for a in self.every:
             if a.sizes is not None:
                 shape = tuple(self._size(a, text, case) for text in a.sizes)
-                found[a.name] = shape, self._kind(a, case)
-        return found
+                shapes[a.name] = shape, self._kind(a, case)
+        return shapes
 
     def numbers(self, case: Case) -> dict[str, Any]:
         """The members of a case: sizes, attributes and numbers."""
@@ -170,29 +170,29 @@ class FileTask:
 
     def _size(self, a: Argument, text: str, case: Case) -> int:
         try:
-            found = computed(parsed(text), self.numbers(case))
+            size = computed(parsed(text), self.numbers(case))
         except ValueError as error:
             raise wrong_task(
                 self.name, f"size `{text}` of {a.name} in {case.name}: {error}"
             ) from None
-        if not isinstance(found, int) or found < 0:
-            raise wrong_task(self.name, f"size `{text}` of {a.name} is {found} in {case.name}")
-        return found
+        if not isinstance(size, int) or size < 0:
+            raise wrong_task(self.name, f"size `{text}` of {a.name} is {size} in {case.name}")
+        return size
 
     def inputs(self, case: Case, random: Draw) -> dict[str, Array]:
         """The values of the arrays that the operator reads."""
         shapes = self.shapes(case)
-        given = self._drawn(case, random) if case.fill == "random" or self.draw else {}
-        found: dict[str, Array] = {}
+        drawn = self._drawn(case, random) if case.fill == "random" or self.draw else {}
+        arrays: dict[str, Array] = {}
         for a in self.every:
             if not a.is_array or a.role == "out":
                 continue
             shape, kind = shapes[a.name]
-            if a.name in given:
-                found[a.name] = _items(kind, np.broadcast_to(given[a.name], shape))
+            if a.name in drawn:
+                arrays[a.name] = _items(kind, np.broadcast_to(drawn[a.name], shape))
             else:
-                found[a.name] = self._random(a, shape, kind, case.fill, random)
-        return found
+                arrays[a.name] = self._random(a, shape, kind, case.fill, random)
+        return arrays
 
     def _drawn(self, case: Case, random: Draw) -> Mapping[str, Any]:
         if self.draw is None:
@@ -220,12 +220,12 @@ class FileTask:
     ) -> dict[str, Array]:
         """The exact values of the outputs, by name; `same`: computed in the element types."""
         shapes = self.shapes(case)
-        given: dict[str, Any] = self.numbers(case)
+        arguments: dict[str, Any] = self.numbers(case)
         for name, items in inputs.items():
-            given[name] = items.copy() if same else decode(shapes[name][1], items)
+            arguments[name] = items.copy() if same else decode(shapes[name][1], items)
         taken = inspect.signature(self.reference).parameters
         with code_of_task():
-            result = self.reference(**{n: given[n] for n in taken if n in given})
+            result = self.reference(**{n: arguments[n] for n in taken if n in arguments})
         names = [a.name for a in self._outputs]
         if not isinstance(result, dict):
             every = result if isinstance(result, tuple) else (result,)
@@ -233,27 +233,27 @@ class FileTask:
                 message = f"reference returns {len(every)} arrays, the task has {', '.join(names)}"
                 raise wrong_task(self.name, message)
             result = dict(zip(names, every, strict=True))
-        found: dict[str, Array] = {}
+        results: dict[str, Array] = {}
         for name in names:
             values = np.asarray(result[name])
             if values.shape != shapes[name][0]:
                 message = f"reference gives {name} the shape {values.shape}, not {shapes[name][0]}"
                 raise wrong_task(self.name, message)
-            found[name] = values
-        return found
+            results[name] = values
+        return results
 
     def floor(self, case: Case) -> tuple[float, float]:
         """The bytes and operations that no kernel can do without."""
         moved = float(sum(prod(s) * k.itemsize for s, k in self.shapes(case).values()))
         with code_of_task():
-            said = {} if self.work is None else self.work(self.numbers(case))
-        return float(said.get("bytes", moved)), float(said.get("flops", 0.0))
+            work = {} if self.work is None else self.work(self.numbers(case))
+        return float(work.get("bytes", moved)), float(work.get("flops", 0.0))
 
     # ---- cases of the judge
 
     def hidden(self, random: Draw) -> list[Case]:
         """Cases with drawn sizes: odd ones, the smallest, extreme values, NaN."""
-        found: list[Case] = []
+        cases: list[Case] = []
         wanted = ["odd sizes", "other sizes", "the smallest sizes", "extremes"]
         floats = any(self._is_float(a) for a in self.every if a.role != "out")
         wanted += ["nan"] if self.has_nan and floats else []
@@ -265,11 +265,11 @@ class FileTask:
                 if n in base.values
             }
             values = {**base.values, **sizes}
-            shown = ", ".join(f"{n}={v}" for n, v in sizes.items())
+            listed = ", ".join(f"{n}={v}" for n, v in sizes.items())
             fill = name if name in ("extremes", "nan") else "random"
-            title = f"hidden {number + 1}: {name}" + (f" ({shown})" if shown else "")
-            found.append(Case(title, values, fill, is_declared=False))
-        return found
+            title = f"hidden {number + 1}: {name}" + (f" ({listed})" if listed else "")
+            cases.append(Case(title, values, fill, is_declared=False))
+        return cases
 
     def _is_float(self, a: Argument) -> bool:
         return a.is_array and self._kind(a, self.cases[0]).is_float
@@ -280,7 +280,7 @@ class FileTask:
         Without `sizes` those vary that differ between cases, in steps of the power of two that
         divides all of them.
         """
-        found: dict[str, tuple[int, int, int]] = {}
+        ranges: dict[str, tuple[int, int, int]] = {}
         for name in self._size_names():
             values = [int(c.values[name]) for c in self.cases if name in c.values]
             if name in self.sizes:
@@ -289,15 +289,15 @@ class FileTask:
             else:
                 step = gcd(*values) & -gcd(*values)
             if len(set(values)) > 1:
-                found[name] = min(values), max(values), step
-        return found
+                ranges[name] = min(values), max(values), step
+        return ranges
 
     def _size_names(self) -> list[str]:
         words = (
             w for a in self.every for s in a.sizes or () for w in re.findall(r"[a-zA-Z_]\w*", s)
         )
-        known = self.cases[0].values
-        return [n for n in dict.fromkeys(words) if isinstance(known.get(n), int)]
+        values = self.cases[0].values
+        return [n for n in dict.fromkeys(words) if isinstance(values.get(n), int)]
 
     def scaled(self, case: Case, most: int) -> Case:
         """The case with sizes that vary halved until its arrays have at most `most` elements."""
@@ -323,8 +323,8 @@ class FileTask:
 def _drawn_size(least: int, most: int, step: int, random: Draw) -> int:
     """A size between two, odd where it may be, and small enough to run in no time."""
     high = min(most, max(least, _SMALL))
-    found = least + int(random.integers(max(1, (high - least) // step + 1))) * step
-    return found + 1 if step == 1 and found % 2 == 0 and found + 1 <= high else found
+    size = least + int(random.integers(max(1, (high - least) // step + 1))) * step
+    return size + 1 if step == 1 and size % 2 == 0 and size + 1 <= high else size
 
 
 def _items(kind: DType, values: Array) -> Array:
@@ -358,26 +358,26 @@ def read_file(path: Path) -> FileTask:
     cases = tuple(_case(name, n, dict(values)) for n, values in enumerate(names["cases"], 1))
     if not cases or not any(a.is_array and a.is_written for a in arguments):
         raise wrong_task(name, "it needs a case and an output, such as 'out f32[m, n]'")
-    given = {n: names[n] for n in _KNOWN if n in names and n not in ("arguments", "cases")}
-    given["precision"] = of_words(name, given.get("precision"))
-    given["has_nan"] = given.pop("nan", True)
-    task = FileTask(name=name, every=arguments, cases=cases, **given)
+    fields_of_task = {n: names[n] for n in _KNOWN if n in names and n not in ("arguments", "cases")}
+    fields_of_task["precision"] = of_words(name, fields_of_task.get("precision"))
+    fields_of_task["has_nan"] = fields_of_task.pop("nan", True)
+    task = FileTask(name=name, every=arguments, cases=cases, **fields_of_task)
     for case in task.cases:
         task.shapes(case)
     return task
 
 
 def _argument(task: str, name: str, text: object) -> Argument:
-    found = _SPEC.fullmatch(str(text).strip())
-    if found is None:
+    match = _SPEC.fullmatch(str(text).strip())
+    if match is None:
         raise wrong_task(task, f"argument {name} is {text!r}; write 'f32[m, n]' or 'out f32[m, n]'")
-    role, kind, sizes = found.groups()
+    role, kind, sizes = match.groups()
     parts = None if sizes is None else tuple(s.strip() for s in sizes.split(",") if s.strip())
     return Argument(name, role or "in", kind, parts)
 
 
 def _case(task: str, number: int, values: dict[str, Any]) -> Case:
     anchors = {n: float(values.pop(n)) for n in _ANCHORS if n in values}
-    shown = ", ".join(f"{n}={v}" for n, v in values.items())
-    name = str(values.pop("name", f"case {number}" + (f" ({shown})" if shown else "")))
+    listed = ", ".join(f"{n}={v}" for n, v in values.items())
+    name = str(values.pop("name", f"case {number}" + (f" ({listed})" if listed else "")))
     return Case(name, values, anchors=anchors)

@@ -96,12 +96,12 @@ def ask(link: socket, request: Mapping[str, Any]) -> dict[str, Any]:
     if answer is None:
         raise fail("PTO-J009", "the process of the candidate ended the process that started it")
     try:
-        found = json.loads(answer)
+        message = json.loads(answer)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        message = None
+    if not isinstance(message, dict):
         raise fail("PTO-J013", "the candidate's process sent no launches")
-    return found
+    return message
 
 
 def _confined(request: bytes, limits: TraceLimits) -> bytes:
@@ -156,9 +156,19 @@ def _told(code: str, message: str) -> bytes:
 def _readable() -> list[str]:
     """Folders that imports may read."""
     paths = sysconfig.get_paths()
-    found = [*(paths[n] for n in ("stdlib", "platstdlib", "purelib", "platlib")), sys.base_prefix]
-    found += ["/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/urandom"]
-    return [p for p in (*found, str(Path(__file__).parents[1])) if Path(p).exists()]
+    paths_read = [
+        *(paths[n] for n in ("stdlib", "platstdlib", "purelib", "platlib")),
+        sys.base_prefix,
+    ]
+    paths_read += [
+        "/usr/lib",
+        "/lib",
+        "/lib64",
+        "/usr/local/lib",
+        "/etc/ld.so.cache",
+        "/dev/urandom",
+    ]
+    return [p for p in (*paths_read, str(Path(__file__).parents[1])) if Path(p).exists()]
 
 
 def _trace_and_exit(request: bytes, pipe: int, limits: TraceLimits) -> NoReturn:
@@ -183,23 +193,23 @@ def _trace_and_exit(request: bytes, pipe: int, limits: TraceLimits) -> NoReturn:
     readable = _readable()
     confine(readable)
     try:
-        asked = json.loads(request)
-        code = _compiled(asked["text"], asked["file"])  # Python reads the file for its errors
+        fields = json.loads(request)
+        code = _compiled(fields["text"], fields["file"])  # Python reads the file for its errors
         refuse_actions(readable, refused)
-        found = _traced(asked, code)
+        outcome = _traced(fields, code)
     except PtoError as error:
-        found = {"findings": [finding_data(d) for d in error.diagnostics]}
+        outcome = {"findings": [finding_data(d) for d in error.diagnostics]}
     except MemoryError:
         answer(_told("PTO-J009", f"tracing needs more than {limits.megabytes} MB of memory"))
     except BaseException as error:
-        found = {"findings": [finding_data(raised(error))]}
-    answer(json.dumps(found).encode())
+        outcome = {"findings": [finding_data(raised(error))]}
+    answer(json.dumps(outcome).encode())
 
 
-def _close_others(kept: int) -> None:
+def _close_others(descriptor: int) -> None:
     """Close the files of the parent, so that the candidate has only its own pipe."""
-    os.closerange(3, kept)
-    os.closerange(kept + 1, 256)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, 256)
 
 
 def _compiled(text: str, file: str) -> types.CodeType:
@@ -241,27 +251,27 @@ def _executed(code: types.CodeType, text: str) -> types.ModuleType:
 
 def _chosen(module: types.ModuleType, entry: str | None, task: str) -> Any:
     """The entry of a candidate: by name, by the name of the task, or its only kernel."""
-    own = {
+    by_name = {
         name: value
         for name, value in vars(module).items()
         if isinstance(value, Bound) or getattr(value, "__module__", None) == _MODULE
     }
-    own |= dict(kernels_of(module))
+    by_name |= dict(kernels_of(module))
     if entry is not None:
-        if entry not in own:
-            message = f"the candidate has no {entry}; it has {', '.join(own)}"
-            raise fail("PTO-U030", message, help=nearest(entry, own))
-        return own[entry]
-    if task in own:
-        return own[task]
+        if entry not in by_name:
+            message = f"the candidate has no {entry}; it has {', '.join(by_name)}"
+            raise fail("PTO-U030", message, help=nearest(entry, by_name))
+        return by_name[entry]
+    if task in by_name:
+        return by_name[task]
     kernels: tuple[type, ...] = (Kernel, Autotuned)
     for kinds in ((Bound,), kernels, (types.FunctionType,)):
-        found = [v for v in own.values() if isinstance(v, kinds)]
-        if len(found) == 1:
-            return found[0]
-    if not own:
+        candidates = [v for v in by_name.values() if isinstance(v, kinds)]
+        if len(candidates) == 1:
+            return candidates[0]
+    if not by_name:
         raise fail("PTO-U030", "the candidate has no kernel", help="define one with @pto.kernel")
-    message = f"which kernel is the candidate? There are {', '.join(own)}"
+    message = f"which kernel is the candidate? There are {', '.join(by_name)}"
     raise fail("PTO-U031", message, help=f"name it {task}, or write FILE.py:NAME")
 
 
@@ -283,8 +293,8 @@ class _HostCall:
             chosen(**_by_name(chosen.kernel.name, names, _kinds(chosen.kernel), arrays, numbers))
         elif isinstance(chosen, Kernel):
             names = [p.name for p in chosen.parameters]
-            given = _by_name(chosen.name, names, _kinds(chosen), arrays, numbers)
-            chosen[_grid(blocks, arrays, numbers)](**given)
+            arguments = _by_name(chosen.name, names, _kinds(chosen), arrays, numbers)
+            chosen[_grid(blocks, arrays, numbers)](**arguments)
         else:
             names = list(inspect.signature(chosen).parameters)
             optional = _optional(chosen)
@@ -295,10 +305,10 @@ class _HostCall:
         for option in ("engine", "progress", "timeout", "coverage"):
             named.pop(option, None)
         kernel = kernel.on(self._profile)
-        made, _, given = kernel.specialise(kernel.values(args, named), blocks)
+        specialised, _, run_args = kernel.specialise(kernel.values(args, named), blocks)
         if len(self._recorder.launches) >= _MOST_LAUNCHES:
             raise fail("PTO-J009", f"more than {_MOST_LAUNCHES:,} launches")
-        self._recorder.add(made.module, given, blocks)
+        self._recorder.add(specialised.module, run_args, blocks)
         target = Target(find_profile(self._profile), None, "the profile of the judge")
         return Report(
             target, "traced", kernel.name, blocks if isinstance(blocks, int) else prod(blocks), ()
@@ -332,15 +342,15 @@ def _by_name(
     optional: set[str] | None = None,
 ) -> dict[str, Any]:
     """Arguments by name; arrays with names of their own get those of the task in their order."""
-    known = {**numbers, **arrays}
+    values = {**numbers, **arrays}
     is_array = [n for n in names if (kinds[n] == "array" if kinds else n not in numbers)]
     if not set(arrays).issuperset(is_array) and len(is_array) == len(arrays):
-        known |= dict(zip(is_array, arrays.values(), strict=True))
-    missing = [n for n in names if n not in known and n not in (optional or ())]
+        values |= dict(zip(is_array, arrays.values(), strict=True))
+    missing = [n for n in names if n not in values and n not in (optional or ())]
     if missing:
         message = f"{callee} takes {', '.join(missing)}, which the task does not have"
         raise fail("PTO-U351", message, help=f"the task has {', '.join([*arrays, *numbers])}")
-    return {n: known[n] for n in names if n in known}
+    return {n: values[n] for n in names if n in values}
 
 
 def _grid(text: str, arrays: Mapping[str, Array], numbers: Mapping[str, Any]) -> Blocks:

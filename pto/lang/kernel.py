@@ -184,9 +184,9 @@ class Kernel(Generic[P]):
             set_options = {n: v for n, v in options.items() if v is not None}
             return handle(self, blocks, args, {**named, **set_options})
         if progress is True:
-            with ProgressBar() as seen:
+            with ProgressBar() as advance:
                 named |= {"blocks": blocks, "engine": engine, "timeout": timeout}
-                return self(*args, progress=seen, coverage=coverage, **named)
+                return self(*args, progress=advance, coverage=coverage, **named)
         values = self.values(args, named)
         fixed = self._fixed(values) if self._constants else ()
         calls, key = self._captured.calls(), (engine, *switches(), *kind_of(blocks, values), *fixed)
@@ -197,28 +197,28 @@ class Kernel(Generic[P]):
         if like is not None:
             self._last, direct = like
             return direct.run(values, timeout)
-        made, arrays, given = self.specialise(values, blocks)
+        specialised, arrays, run_args = self.specialise(values, blocks)
         sanitized = wants_sanitizer()
         if sanitized:
-            self._require_clean(made, given, blocks)
-        seen = _writes() if coverage else None
-        chip = Device(self._profile, engine=engine, observer=seen)
-        launch = self._launch(made, chip, (arrays, given), blocks)
+            self._require_clean(specialised, run_args, blocks)
+        writes = _writes() if coverage else None
+        chip = Device(self._profile, engine=engine, observer=writes)
+        launch = self._launch(specialised, chip, (arrays, run_args), blocks)
         launch.progress, launch.timeout = progress or None, timeout
-        launch.say = _say if made.speaks else None
+        launch.say = _say if specialised.speaks else None
         target = Target(chip.profile, None, "the profile of the kernel")
         done = report(chip.run(launch), target, name=self.name)
-        if seen is not None:
+        if writes is not None:
             names = [p.name for p in self.parameters if p.kind == "array"]
-            held = {name: each.array for name, each in zip(names, arrays, strict=True)}
-            return replace(done, coverage=seen.coverage(made.module, held))
-        kind = (blocks, *(each.array.shape for each in arrays))
-        if kind not in made.seen:
-            made.seen.add(kind)
-            sizes = [n for n in given[len(self._passed) :] if isinstance(n, int)]
-            warn(launch, coverage, sizes, made.cut)
+            arrays_by_name = {name: array.array for name, array in zip(names, arrays, strict=True)}
+            return replace(done, coverage=writes.coverage(specialised.module, arrays_by_name))
+        kind = (blocks, *(array.array.shape for array in arrays))
+        if kind not in specialised.seen:
+            specialised.seen.add(kind)
+            sizes = [n for n in run_args[len(self._passed) :] if isinstance(n, int)]
+            warn(launch, coverage, sizes, specialised.cut)
         if not sanitized and (direct := launch.kernel.direct(launch, self._passed, done)):
-            calls.keep(key, (made, direct))
+            calls.keep(key, (specialised, direct))
         return done
 
     @placed
@@ -236,27 +236,31 @@ class Kernel(Generic[P]):
                 f"kernel {self.name} is for {self.profile}, the device is {device.profile}",
                 help=f'launch {self.name}.on("{device.profile.name}")',
             )
-        made, arrays, given = self.specialise(self.values(args, named), blocks)
-        return self._launch(made, device, (arrays, given), blocks)
+        specialised, arrays, run_args = self.specialise(self.values(args, named), blocks)
+        return self._launch(specialised, device, (arrays, run_args), blocks)
 
     def _launch(
         self,
-        made: Specialised,
+        specialised: Specialised,
         device: Device,
         values: tuple[list[Borrowed], list[object]],
         blocks: Blocks,
     ) -> Launch:
-        arrays, given = iter(values[0]), values[1]
+        arrays, run_args = iter(values[0]), values[1]
         kinds = [p.kind for p in self.parameters if p.kind != "constant"]
-        args = [next(arrays) if k == "array" else v for k, v in zip(kinds, given, strict=False)]
-        args += given[len(kinds) :]
-        return Launch.of(made.ready_on(device), device, args, blocks)
+        args = [next(arrays) if k == "array" else v for k, v in zip(kinds, run_args, strict=False)]
+        args += run_args[len(kinds) :]
+        return Launch.of(specialised.ready_on(device), device, args, blocks)
 
-    def _require_clean(self, made: Specialised, given: Sequence[object], blocks: Blocks) -> None:
+    def _require_clean(
+        self, specialised: Specialised, run_args: Sequence[object], blocks: Blocks
+    ) -> None:
         """PTO_SANITIZE=1: first run on copies under the sanitizer, and raise its errors."""
         from pto.observe import sanitize
 
-        verdict = sanitize(made.module, args=copied(given), blocks=blocks, profile=self.profile)
+        verdict = sanitize(
+            specialised.module, args=copied(run_args), blocks=blocks, profile=self.profile
+        )
         errors = [d for d in verdict.findings if d.severity == "error"]
         if errors:
             raise KernelError(*errors)
@@ -277,11 +281,11 @@ class Kernel(Generic[P]):
         """
         from pto.observe import sanitize  # only here: a plain run needs no observer
 
-        made, arrays, given = self.specialise(self.values(args, named), blocks)
-        arrays = self._written_back(made, arrays, given)
+        specialised, arrays, run_args = self.specialise(self.values(args, named), blocks)
+        arrays = self._written_back(specialised, arrays, run_args)
         verdict = sanitize(
-            made.module,
-            args=given,
+            specialised.module,
+            args=run_args,
             blocks=blocks,
             profile=self.profile,
             automatic=automatic,
@@ -316,9 +320,14 @@ class Kernel(Generic[P]):
         wanted = self.profile if device is None else find_device(device).profile
         if wanted != self.profile:
             return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
-        made, given = self.called(args, named, blocks)
+        specialised, run_args = self.called(args, named, blocks)
         return timing.time(
-            made.module, args=given, blocks=blocks, profile=self.profile, device=device, data=data
+            specialised.module,
+            args=run_args,
+            blocks=blocks,
+            profile=self.profile,
+            device=device,
+            data=data,
         )
 
     @placed
@@ -348,16 +357,16 @@ class Kernel(Generic[P]):
     ) -> tuple[Specialised, list[object]]:
         """The program for arguments (a shape may replace an array), and its own arguments."""
         values = zip(self.parameters, self.values(args, named), strict=True)
-        made, arrays, given = self.specialise([shaped(p, v) for p, v in values], blocks)
-        self._written_back(made, arrays, given)
-        return made, given
+        specialised, arrays, run_args = self.specialise([shaped(p, v) for p, v in values], blocks)
+        self._written_back(specialised, arrays, run_args)
+        return specialised, run_args
 
     def _written_back(
-        self, made: Specialised, arrays: Sequence[Borrowed], args: Sequence[object]
+        self, specialised: Specialised, arrays: Sequence[Borrowed], args: Sequence[object]
     ) -> list[Borrowed]:
         """The arrays of a call, of which those that the program writes are written back; raises
         where an array that is copied overlaps another one. `args`: the program's arguments."""
-        written = may_be_written([*made.module.functions()], len(args))
+        written = may_be_written([*specialised.module.functions()], len(args))
         passed = [p for p in self.parameters if p.kind != "constant"]
         names = (p.name for p in passed if p.kind == "array")
         by_name = dict(zip(names, arrays, strict=True))
@@ -377,8 +386,10 @@ class Kernel(Generic[P]):
 
         if not (args or named or self._last):
             args = tuple(example_values(self) or ())
-        made, given = self.called(args, named, 1) if args or named else (self._latest(), ())
-        return prove(made, given, blocks=blocks, assume=assume)
+        specialised, run_args = (
+            self.called(args, named, 1) if args or named else (self._latest(), ())
+        )
+        return prove(specialised, run_args, blocks=blocks, assume=assume)
 
     def module(self, *args: object, **named: object) -> Module:
         """The program for these arguments."""
@@ -393,8 +404,10 @@ class Kernel(Generic[P]):
         """The program as C++ for the PTO header library; without arguments the last one traced."""
         from pto.cxx.export import cpp  # only here: a plain run writes no C++
 
-        made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
-        return cpp(made.module, find_profile(self.profile), self.name)
+        specialised = (
+            self.specialise(self.values(args, named))[0] if args or named else self._latest()
+        )
+        return cpp(specialised.module, find_profile(self.profile), self.name)
 
     @placed
     def export(
@@ -418,10 +431,16 @@ class Kernel(Generic[P]):
             )
             return fast.export(*args, out=out, **named)
         kernel = self if device is None else self.on(find_device(device).profile)
-        lists = [args] if world is None else [cast("Sequence[object]", own) for own in args]
-        calls = [kernel.specialise(kernel.values(own, named), blocks) for own in lists]
-        given, how = [own for _, _, own in calls], (blocks, kernel.profile, device, world)
-        return export([made.module for made, _, _ in calls], given, Path(out), self.name, *how)
+        lists = [args] if world is None else [cast("Sequence[object]", rank) for rank in args]
+        calls = [kernel.specialise(kernel.values(rank, named), blocks) for rank in lists]
+        rank_args, how = [rank for _, _, rank in calls], (blocks, kernel.profile, device, world)
+        return export(
+            [specialised.module for specialised, _, _ in calls],
+            rank_args,
+            Path(out),
+            self.name,
+            *how,
+        )
 
     def __repr__(self) -> str:
         try:
@@ -440,8 +459,10 @@ class Kernel(Generic[P]):
     @placed
     def check(self, profile: str | None = None, *args: object, **named: object) -> Findings:
         """Check the program for a profile; without arguments the program last traced."""
-        made = self.specialise(self.values(args, named))[0] if args or named else self._latest()
-        return Findings(verify(made.module, find_profile(profile or self.profile)))
+        specialised = (
+            self.specialise(self.values(args, named))[0] if args or named else self._latest()
+        )
+        return Findings(verify(specialised.module, find_profile(profile or self.profile)))
 
     def _latest(self) -> Specialised:
         if self._last is None:
@@ -478,27 +499,28 @@ class Kernel(Generic[P]):
         """The program for these values, the memory of the arrays, and the program's arguments."""
         arrays: list[Borrowed] = []
         shapes: list[tuple[tuple[int, ...], DType]] = []
-        given: list[object] = []
+        run_args: list[object] = []
         parameters = self.parameters
         for param, value in zip(parameters, values, strict=True):
             if param.kind == "array":
                 array, kind = as_array(self.name, param.name, param.dtype, value)
                 arrays.append(array)
                 shapes.append((array.array.shape, kind))
-                given.append(array.array)
+                run_args.append(array.array)
             elif param.kind == "scalar":
-                given.append(value)
+                run_args.append(value)
         if any(array.take is not None for array in arrays):
             arrays = joined(arrays)
             memory = iter(arrays)
             kinds = (p.kind for p in parameters if p.kind != "constant")
-            given = [
-                next(memory).array if k == "array" else v for k, v in zip(kinds, given, strict=True)
+            run_args = [
+                next(memory).array if k == "array" else v
+                for k, v in zip(kinds, run_args, strict=True)
             ]
         named, sizes = self._sizes(shapes)
-        made = self._find(values, named)
-        self._last = made
-        return made, arrays, [*given, *made.numbers(self.name, sizes, blocks)]
+        specialised = self._find(values, named)
+        self._last = specialised
+        return specialised, arrays, [*run_args, *specialised.numbers(self.name, sizes, blocks)]
 
     def _sizes(
         self, shapes: list[tuple[tuple[int, ...], DType]]
@@ -509,19 +531,19 @@ class Kernel(Generic[P]):
     def _find(self, values: list[object], shapes: list[Shape]) -> Specialised:
         debug = self.debug and wants_debugging()
         key = self._captured.key(), self._fixed(values), *shapes, debug
-        found = self._cache.get(key)
-        if found is None:
+        specialised = self._cache.get(key)
+        if specialised is None:
             sources = [TracedFunction(self.function, self.name, self.kind)]
             if self.peer is not None:
                 sources.append(TracedFunction(self.peer, self.peer.__name__, "vector"))
-            given = zip(self.parameters, values, strict=True)
-            fixed = [v if p.kind == "constant" else None for p, v in given]
+            pairs = zip(self.parameters, values, strict=True)
+            fixed = [v if p.kind == "constant" else None for p, v in pairs]
             tracing = Tracing(self.profile, debug, sources, self.parameters, fixed, shapes)
-            found = tracing.program()
+            specialised = tracing.program()
             self._captured.leave_out_changed()
             key = self._captured.key(), self._fixed(values), *shapes, debug
-            self._cache[key] = found
-        return found
+            self._cache[key] = specialised
+        return specialised
 
 
 def _writes() -> Writes:

@@ -51,27 +51,29 @@ def _wrong_word(finding: Diagnostic, text: str, span: TextSpan) -> TextSpan | No
     marked, rest = text[span.start : span.end], text[span.start : end if end >= 0 else len(text)]
     quoted = re.findall(r"`([^`]+)`", message)
     words = [*quoted, *(w.rstrip(".,:") for w in _WORD.findall(message))]
-    for place in (marked, rest):
+    for text_part in (marked, rest):
         for word in words:
-            found = re.search(rf"(?<!{before}){re.escape(word)}(?![\w$])", place)
-            if found and word not in ("op", "has", "no"):
-                return TextSpan(span.start + found.start(), span.start + found.end())
+            match = re.search(rf"(?<!{before}){re.escape(word)}(?![\w$])", text_part)
+            if match and word not in ("op", "has", "no"):
+                return TextSpan(span.start + match.start(), span.start + match.end())
     return None
 
 
 def _typed(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFix]:
     """Replace a written type that differs from the type of the value."""
-    found = _WRITTEN.fullmatch(finding.message) if finding.code == "PTO-T040" else None
-    if found:
-        yield QuickFix(f"write its type, {found[1]}", ((span, found[1]),))
+    match = _WRITTEN.fullmatch(finding.message) if finding.code == "PTO-T040" else None
+    if match:
+        yield QuickFix(f"write its type, {match[1]}", ((span, match[1]),))
 
 
 def _retargeted(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFix]:
     """Declare the target that has the instruction."""
-    found = _LEGAL.search(finding.help or "") or _LEGAL.search(finding.message)
-    declared = [each for each in _ARCH.finditer(text) if each.start() <= span.start]
-    if found and declared and finding.code.startswith("PTO-X"):
-        profile = found[1] or found[2]
+    match = _LEGAL.search(finding.help or "") or _LEGAL.search(finding.message)
+    declared = [
+        declaration for declaration in _ARCH.finditer(text) if declaration.start() <= span.start
+    ]
+    if match and declared and finding.code.startswith("PTO-X"):
+        profile = match[1] or match[2]
         yield QuickFix(
             f"declare the target {profile}", ((TextSpan(*declared[-1].span(1)), profile),)
         )
@@ -95,7 +97,7 @@ def _ordered(finding: Diagnostic, text: str, span: TextSpan) -> Iterator[QuickFi
         lines = [(int(barrier[2]), False, f'pto.isa.barrier("{barrier[1]}")')]
     else:
         return
-    changes = tuple(each for line in lines for each in _inserted(text, *line))
+    changes = tuple(insertion for line in lines for insertion in _inserted(text, *line))
     if len(changes) == len(lines):
         yield QuickFix(finding.help.partition(" (re-run")[0], changes)
 

@@ -91,20 +91,20 @@ class Piece:
         """Findings about single operations; their lines move with the section."""
         key = str(profile)
         if key not in self.judged:
-            found = [d for op in self.block.ops for d in operation.check(op, profile)]
-            self.judged[key] = (self.source.first, found)
-        first, found = self.judged[key]
-        return [_moved(d, self.source.first - first) for d in found]
+            findings = [d for op in self.block.ops for d in operation.check(op, profile)]
+            self.judged[key] = (self.source.first, findings)
+        first, findings = self.judged[key]
+        return [_moved(d, self.source.first - first) for d in findings]
 
     def token(self, offset: int) -> int | None:
         """The token at an offset of the whole text; one that ends there counts, too."""
         if self.reader is None:
             return None
-        own, tokens = offset - self.start, self.reader.tokens
-        at = bisect_left(tokens.ends, own)
-        if at + 1 < len(tokens.ends) and tokens.start(at + 1) == own:
+        inside, tokens = offset - self.start, self.reader.tokens
+        at = bisect_left(tokens.ends, inside)
+        if at + 1 < len(tokens.ends) and tokens.start(at + 1) == inside:
             at += 1  # of two adjacent tokens, the one that starts here
-        return at if at < len(tokens.ends) and tokens.start(at) <= own else None
+        return at if at < len(tokens.ends) and tokens.start(at) <= inside else None
 
     def span(self, at: int) -> TextSpan:
         """The span of a token in the whole text."""
@@ -131,20 +131,20 @@ class Document:
         """Parse the changed sections, then check the whole."""
         self.text = text
         self.read = 0
-        kept: defaultdict[str, list[Piece]] = defaultdict(list)
+        reusable: defaultdict[str, list[Piece]] = defaultdict(list)
         for piece in {id(p): p for p in (*self._functions, *self.pieces)}.values():
-            kept[piece.source.text].append(piece)
-        whole = self._by_function(kept)
-        if whole is None:
-            whole = self._whole(kept)
+            reusable[piece.source.text].append(piece)
+        module = self._by_function(reusable)
+        if module is None:
+            module = self._whole(reusable)
         self.module = None
         self.findings = [d for piece in self.pieces for d in piece.findings]
-        if self.findings or whole is None:
+        if self.findings or module is None:
             return
-        self.module = whole
+        self.module = module
         try:
             self.target, self.findings = judge(
-                whole, profile=self._profile, device=self._device, by=self._judged
+                module, profile=self._profile, device=self._device, by=self._judged
             )
         except PtoError as error:  # the target does not exist
             self.findings = list(error.diagnostics)
@@ -158,12 +158,12 @@ class Document:
     def _judged(
         self, module: Module, profile: Profile, *, level: int | None = None
     ) -> list[Diagnostic]:
-        known = [d for piece in self.pieces for d in piece.findings_of_operations(profile)]
-        return verify(module, profile, level=level, of_operations=known)
+        of_pieces = [d for piece in self.pieces for d in piece.findings_of_operations(profile)]
+        return verify(module, profile, level=level, of_operations=of_pieces)
 
     # ---- reading
 
-    def _by_function(self, kept: defaultdict[str, list[Piece]]) -> Module | None:
+    def _by_function(self, reusable: defaultdict[str, list[Piece]]) -> Module | None:
         """One section per function, and one for the text before.
 
         None if the text cannot be split.
@@ -171,13 +171,13 @@ class Document:
         starts = [found.start() for found in _FUNCTION.finditer(self.text)]
         if len(starts) < 2:
             return None
-        head = self._read(kept, 0, starts[0], 0)
+        head = self._read(reusable, 0, starts[0], 0)
         if head.reader is None or head.findings:
             return None
         open_braces, aliases = head.reader.balance(), head.reader.aliases
         pieces = [head]
         for start, end in zip(starts, [*starts[1:], len(self.text)], strict=True):
-            piece = self._read(kept, start, end, pieces[-1].source.first, aliases, pieces[-1])
+            piece = self._read(reusable, start, end, pieces[-1].source.first, aliases, pieces[-1])
             closes = open_braces if end == len(self.text) else 0
             reader = piece.reader
             if reader is None or reader.balance() != -closes or reader.aliases != aliases:
@@ -188,7 +188,7 @@ class Document:
 
     def _read(
         self,
-        kept: defaultdict[str, list[Piece]],
+        reusable: defaultdict[str, list[Piece]],
         start: int,
         end: int,
         first: int,
@@ -197,8 +197,8 @@ class Document:
     ) -> Piece:
         text = self.text[start:end]
         first += before.source.text.count("\n") if before else 0
-        if kept[text] and (before is None or kept[text][-1].module is None):
-            piece = kept[text].pop()
+        if reusable[text] and (before is None or reusable[text][-1].module is None):
+            piece = reusable[text].pop()
             moved = first - piece.source.first
             piece.source.first, piece.start = first, start
             piece.findings = [_moved(d, moved) for d in piece.findings]
@@ -212,16 +212,16 @@ class Document:
         if top is None:
             return None
         block = top.op.regions[0].block
-        own = len(head.block.ops)
-        del block.ops[own:]
+        count = len(head.block.ops)
+        del block.ops[count:]
         for op in (op for piece in functions for op in piece.block.ops):
             op.parent = block
             block.ops.append(op)
         return Module(top.op, Source(self.file, self.text))
 
-    def _whole(self, kept: defaultdict[str, list[Piece]]) -> Module | None:
-        if kept[self.text] and kept[self.text][0].start == 0:
-            self.pieces = [kept[self.text][0]]
+    def _whole(self, reusable: defaultdict[str, list[Piece]]) -> Module | None:
+        if reusable[self.text] and reusable[self.text][0].start == 0:
+            self.pieces = [reusable[self.text][0]]
             return self.pieces[0].module
         self.read += 1
         self.pieces = [_parsed(Source(self.file, self.text), 0, _program)]
@@ -248,11 +248,15 @@ def _program(piece: Piece) -> Reader:
 
 def _head(piece: Piece) -> Reader:
     """The text before the first function: aliases, and a module that is closed temporarily."""
-    own = piece.reader = Reader(piece.source)
-    closed = piece.source.text + "\n}" * own.balance()
+    head_reader = piece.reader = Reader(piece.source)
+    closed = piece.source.text + "\n}" * head_reader.balance()
     reader = Reader(Source(piece.source.file, closed))
     piece.module = reader.program()
-    own.aliases, own.values, own.homes = reader.aliases, reader.values, reader.homes
+    head_reader.aliases, head_reader.values, head_reader.homes = (
+        reader.aliases,
+        reader.values,
+        reader.homes,
+    )
     piece.block.ops = list(piece.module.op.regions[0].block.ops)
     return reader
 

@@ -69,54 +69,64 @@ def reports(path: Path, profile: str | None, device: str | None) -> Iterator[dic
     except PtoError as error:
         yield {"findings": _plain(error.diagnostics, Loc(str(path), 1), str(path))}
         return
-    for _, found in kernels_of(module):
-        kernel = found if isinstance(found, Kernel) else found.kernel
+    for _, tunable in kernels_of(module):
+        kernel = tunable if isinstance(tunable, Kernel) else tunable.kernel
         code = kernel.function.__code__
         if code.co_filename == str(path):
-            place = _definition(str(path), code.co_firstlineno, code.co_name)
+            definition = _definition(str(path), code.co_firstlineno, code.co_name)
             chosen = kernel if profile is None else kernel.on(profile)
-            yield from _guarded(chosen, device, place)
+            yield from _guarded(chosen, device, definition)
 
 
-def _guarded(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dict[str, Any]]:
+def _guarded(kernel: Kernel[...], device: str | None, definition: Loc) -> Iterator[dict[str, Any]]:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
             with users_code():
-                yield from _kernel(kernel, device, place)
+                yield from _kernel(kernel, device, definition)
         except PtoError as error:
-            yield {"findings": _plain(error.diagnostics, place, place.file)}
-        mine = {(str(each.message), each.lineno) for each in heard if each.filename == place.file}
+            yield {"findings": _plain(error.diagnostics, definition, definition.file)}
+        mine = {
+            (str(caught.message), caught.lineno)
+            for caught in heard
+            if caught.filename == definition.file
+        }
         yield {
-            "remarks": [_remark(Loc(place.file, n), text, "warning") for text, n in sorted(mine)]
+            "remarks": [
+                _remark(Loc(definition.file, n), text, "warning") for text, n in sorted(mine)
+            ]
         }
 
 
-def _kernel(kernel: Kernel[...], device: str | None, place: Loc) -> Iterator[dict[str, Any]]:
+def _kernel(kernel: Kernel[...], device: str | None, definition: Loc) -> Iterator[dict[str, Any]]:
     call = _call(kernel)
     if call is None:
-        told = f"{kernel.name} is not checked: its annotations do not give the sizes of all arrays"
-        yield {"remarks": [_remark(place, f"{told}; {_EXAMPLE.format(kernel.name)}")]}
+        reason = (
+            f"{kernel.name} is not checked: its annotations do not give the sizes of all arrays"
+        )
+        yield {"remarks": [_remark(definition, f"{reason}; {_EXAMPLE.format(kernel.name)}")]}
         return
-    made, _, values = kernel.specialise(call.values, call.blocks)
-    module, profile = made.module, kernel.profile
-    _, found = judge(module, profile=profile, device=device)
-    yield {"findings": _plain(found, place, place.file)}
-    shown = separate_all(module, find_profile(profile)).module
-    lines = LineFacts(shown, profile, place.file, _formulas(shown, call, values), call.runs)
+    specialised, _, values = kernel.specialise(call.values, call.blocks)
+    module, profile = specialised.module, kernel.profile
+    _, findings = judge(module, profile=profile, device=device)
+    yield {"findings": _plain(findings, definition, definition.file)}
+    separated = separate_all(module, find_profile(profile)).module
+    lines = LineFacts(
+        separated, profile, definition.file, _formulas(separated, call, values), call.runs
+    )
     yield lines.report(None)
-    if not call.runs or any(d.severity == "error" for d in found):
+    if not call.runs or any(d.severity == "error" for d in findings):
         return
     copies = [np.copy(each) if isinstance(each, np.ndarray) else each for each in values]
     verdict = sanitize(module, args=copies, blocks=call.blocks, profile=profile)
-    yield {"findings": _plain(verdict.findings, place, place.file)}
+    yield {"findings": _plain(verdict.findings, definition, definition.file)}
     timing = time(module, args=values, blocks=call.blocks, profile=profile, device=device)
     waits = [_remark(wait.loc, str(wait)) for wait in timing.waits if wait.loc is not None]
     head = f"{timing.us:.1f} us on {timing.device}, bound by {timing.bound}"
     clean = "" if verdict.findings else f"; no findings: {verdict.about}"
     yield {
-        "remarks": [each for each in waits if each["loc"]["file"] == place.file],
-        "heads": [{"line": place.line, "text": head, "tip": f"{timing}{clean}"}],
+        "remarks": [each for each in waits if each["loc"]["file"] == definition.file],
+        "heads": [{"line": definition.line, "text": head, "tip": f"{timing}{clean}"}],
         **lines.report(timing),
     }
 
@@ -129,13 +139,13 @@ def _call(kernel: Kernel[...]) -> Call | None:
     example = example_of(kernel)
     if example is not None:
         return Call(example.values, example.blocks, True)
-    given, declared = completed(kernel, {}), signature(kernel.function).parameters
+    texts, declared = completed(kernel, {}), signature(kernel.function).parameters
     constants = (p.name for p in kernel.parameters if p.kind == "constant")
     defaults = {n for n in constants if declared[n].default is not Parameter.empty}
-    if {p.name for p in kernel.parameters} - {*given, *defaults}:
+    if {p.name for p in kernel.parameters} - {*texts, *defaults}:
         return None
     runs = all(isinstance(n, int) for p in kernel.parameters for n in p.sizes or ())
-    return Call(kernel_values(kernel, given, 0), 1, runs)
+    return Call(kernel_values(kernel, texts, 0), 1, runs)
 
 
 # ---- the instructions of each line
@@ -154,9 +164,9 @@ class LineFacts:
             if op.loc is None or op.loc.file != file:
                 continue
             written = tiles_of(op, "out", "inout")
-            made = [v for v in op.results if isinstance(v.type, TileBuf)]
-            if written or (made and op.loc.line not in self.ops):
-                self.left[op.loc.line] = (written or made)[-1]
+            tiles = [v for v in op.results if isinstance(v.type, TileBuf)]
+            if written or (tiles and op.loc.line not in self.ops):
+                self.left[op.loc.line] = (written or tiles)[-1]
             if _does(op):
                 self.ops[op.loc.line].append(op)
         self.places: dict[Value, tuple[str, int]] = {}  # buffer and address
@@ -165,11 +175,11 @@ class LineFacts:
         except PtoError:  # the tile does not fit: a finding reports it
             plans = ()
         for plan in plans:
-            roots = [each for each in plan.placed if each.buffer.root is not None]
-            for value, found in plan.times.names.items():
-                if len(found) == 1 and found[0] < len(roots):
-                    each = roots[found[0]]
-                    self.places[value] = (each.buffer.space.value.upper(), each.start)
+            roots = [placed for placed in plan.placed if placed.buffer.root is not None]
+            for value, numbers in plan.times.names.items():
+                if len(numbers) == 1 and numbers[0] < len(roots):
+                    placed = roots[numbers[0]]
+                    self.places[value] = (placed.buffer.space.value.upper(), placed.start)
 
     def report(self, timing: Timing | None) -> dict[str, Any]:
         spent = _spent(timing)
@@ -207,16 +217,16 @@ class LineFacts:
         return [self._shape(value), f"{value.type.tile}{self._place(value)}"]
 
     def _place(self, value: Value) -> str:
-        place = self.places.get(value)
-        return f" at {place[0]} {place[1]:#x}" if place else ""
+        position = self.places.get(value)
+        return f" at {position[0]} {position[1]:#x}" if position else ""
 
     def _shape(self, value: Value) -> str:
         """Rows, columns and type; also the valid region if it is not the whole tile."""
         assert isinstance(value.type, TileBuf)
         tile, names = value.type.tile, ("valid_row", "valid_col")
         sizes = [
-            self._size(value, name) if known is None else str(known)
-            for known, name in zip(tile.valid, names, strict=True)
+            self._size(value, name) if extent is None else str(extent)
+            for extent, name in zip(tile.valid, names, strict=True)
         ]
         shape = f"{tile.rows}x{tile.cols}"
         valid = " x ".join(sizes) if any(len(n) > 4 for n in sizes) else "x".join(sizes)
@@ -226,10 +236,10 @@ class LineFacts:
         """A size of the valid region that is known only at run time: its bounds, else its
         formula.
         """
-        given = value.maker.group(name) if value.maker else []
-        if not given:
+        operands = value.maker.group(name) if value.maker else []
+        if not operands:
             return "?"
-        size = self.formulas.number(given[0])
+        size = self.formulas.number(operands[0])
         low, high = lowest(size), highest(size)
         if low is not None and low == high:
             return str(low)
@@ -239,14 +249,14 @@ class LineFacts:
 def _formulas(module: Module, call: Call, values: Sequence[Any]) -> Values:
     """Formulas of numbers; with values for the arguments and the grid if there is an example."""
     launch = LaunchSymbols(module.op, count_of(call.blocks) if call.runs else None)
-    found = Values(launch, checks=False)
+    values_seen = Values(launch, checks=False)
     for function in entry_functions(module, None):
-        for arg, given in zip(function.regions[0].block.args, values, strict=False):
-            if not isinstance(given, int | np.integer):
+        for arg, value in zip(function.regions[0].block.args, values, strict=False):
+            if not isinstance(value, int | np.integer):
                 continue
             symbol = launch.symbol(arg.name, "argument")
-            found.numbers[id(arg)] = number(int(given)) if call.runs else of(symbol)
-    return found
+            values_seen.numbers[id(arg)] = number(int(value)) if call.runs else of(symbol)
+    return values_seen
 
 
 def _does(op: Operation) -> bool:
@@ -258,15 +268,15 @@ def _does(op: Operation) -> bool:
 
 def _spent(timing: Timing | None) -> dict[Site, tuple[float, float]]:
     """The time and the count of an instruction of a line, on the slowest core."""
-    found: dict[Site, tuple[float, float]] = {}
+    spent: dict[Site, tuple[float, float]] = {}
     if timing is None or timing.times is None:
-        return found
+        return spent
     times = zip(timing.times.start, timing.times.free, weights(timing.stream), strict=True)
     for job, (start, free, often) in zip(timing.stream.jobs, times, strict=True):
-        us, count = found.get(site(job.op), (0.0, 0.0))
+        us, count = spent.get(site(job.op), (0.0, 0.0))
         more = float((free - start) * often / timing.mhz)
-        found[site(job.op)] = us + more, count + float(often)
-    return found
+        spent[site(job.op)] = us + more, count + float(often)
+    return spent
 
 
 # ---- plain data
@@ -282,27 +292,27 @@ def _definition(file: str, first: int, name: str) -> Loc:
     return Loc(file, first)
 
 
-def _plain(found: Sequence[Diagnostic], place: Loc, file: str) -> list[dict[str, Any]]:
+def _plain(findings: Sequence[Diagnostic], kernel_loc: Loc, file: str) -> list[dict[str, Any]]:
     """Findings of this file as data.
 
     A finding in another file is shown at the kernel, with its location.
     """
-    shown: list[Diagnostic] = []
-    for each in found:
-        if each.loc is None:
-            shown.append(replace(each, loc=place))
-        elif each.loc.file == file:
-            shown.append(each)
+    placed: list[Diagnostic] = []
+    for finding in findings:
+        if finding.loc is None:
+            placed.append(replace(finding, loc=kernel_loc))
+        elif finding.loc.file == file:
+            placed.append(finding)
         else:
-            there = Note(f"at {Path(each.loc.file).name}:{each.loc.line}", each.loc)
-            shown.append(replace(each, loc=place, notes=(there, *each.notes)))
-    return [render.plain(each) for each in shown]
+            there = Note(f"at {Path(finding.loc.file).name}:{finding.loc.line}", finding.loc)
+            placed.append(replace(finding, loc=kernel_loc, notes=(there, *finding.notes)))
+    return [render.plain(finding) for finding in placed]
 
 
 def _remark(loc: Loc, message: str, severity: str = "information") -> dict[str, Any]:
     """A remark beside the findings: a time, a Python warning, or why nothing was checked."""
-    place = {"file": loc.file, "line": loc.line, "col": loc.col, "end": loc.end}
-    return {"message": message, "severity": severity, "loc": place}
+    location = {"file": loc.file, "line": loc.line, "col": loc.col, "end": loc.end}
+    return {"message": message, "severity": severity, "loc": location}
 
 
 def main() -> None:
@@ -316,8 +326,8 @@ def main() -> None:
     sys.dont_write_bytecode = True  # no files are written beside the user's files
     out = sys.stdout
     with redirect_stdout(sys.stderr):  # output of the file itself
-        for each in reports(args.file, args.profile, args.device):
-            out.write(json.dumps(each) + "\n")
+        for report in reports(args.file, args.profile, args.device):
+            out.write(json.dumps(report) + "\n")
             out.flush()
 
 

@@ -50,10 +50,10 @@ class Completion(NamedTuple):
 
 def hover(document: Document, offset: int) -> HoverPage | None:
     """The page of an instruction with its cost, a value's type, or a function's signature."""
-    found = _token(document, offset)
-    if found is None:
+    token = _token(document, offset)
+    if token is None:
         return None
-    piece, reader, at = found
+    piece, reader, at = token
     kind, text = reader.kinds[at], reader.texts[at]
     answer = ""
     if kind == lx.VALUE and at in reader.values:
@@ -86,9 +86,9 @@ def row_home(row: Instr) -> tuple[str, int] | None:
 
 def _value_page(value: Value) -> str:
     maker = value.maker
-    made = "an argument" if maker is None else f"`{maker.name}`"
+    origin = "an argument" if maker is None else f"`{maker.name}`"
     meaning = f": {maker.row.meaning}" if maker is not None else ""
-    return fenced(f"%{value.name} : {type_text(value.type)}") + f"\n{made}{meaning}"
+    return fenced(f"%{value.name} : {type_text(value.type)}") + f"\n{origin}{meaning}"
 
 
 def _function_page(document: Document, symbol: str) -> str:
@@ -107,22 +107,22 @@ def fenced(text: str, language: str = "pto") -> str:
 
 def occurrences(document: Document, offset: int) -> tuple[TextSpan | None, list[TextSpan]]:
     """The definition of the value at an offset, and every use of it."""
-    found = _token(document, offset)
-    if found is None:
+    token = _token(document, offset)
+    if token is None:
         return None, []
-    piece, reader, at = found
+    piece, reader, at = token
     value = reader.values.get(at)
     if value is None:
         return _function_home(document, reader.texts[at]), []
-    places = [piece.span(n) for n, each in sorted(reader.values.items()) if each is value]
+    places = [piece.span(n) for n, named in sorted(reader.values.items()) if named is value]
     home = reader.homes.get(id(value))
     return (None if home is None else piece.span(home)), places
 
 
 def instruction_home(document: Document, offset: int) -> tuple[str, int] | None:
     """File and line of the row of the instruction at an offset."""
-    found = _token(document, offset)
-    row = row_named(found[1].texts[found[2]].strip('"')) if found else None
+    token = _token(document, offset)
+    row = row_named(token[1].texts[token[2]].strip('"')) if token else None
     return row_home(row) if row else None
 
 
@@ -132,13 +132,13 @@ def renamed(document: Document, offset: int, name: str) -> tuple[list[TextSpan],
     Spans exclude `%` and the number of a result.
     """
     wanted = name.removeprefix("%")
-    found = _token(document, offset)
+    token = _token(document, offset)
     places = occurrences(document, offset)[1]
-    if not places or found is None:
+    if not places or token is None:
         return [], "there is no value here"
     if not re.fullmatch(r"[A-Za-z_$.][\w$.-]*|\d+", wanted):
         return [], f"%{wanted} is no name of a value"
-    taken = {value.name for value in found[1].values.values()}
+    taken = {value.name for value in token[1].values.values()}
     if wanted in taken:
         return [], f"%{wanted} is defined already"
     if any("#" in document.text[span.start : span.end] for span in places):
@@ -154,11 +154,11 @@ def _function_home(document: Document, symbol: str) -> TextSpan | None:
 
 def functions(text: str) -> list[tuple[str, TextSpan, TextSpan]]:
     """Function names, the span of each function (up to the next), and the span of its name."""
-    found = list(_DECLARED.finditer(text))
-    ends = [*(each.start() for each in found[1:]), len(text)]
+    declared = list(_DECLARED.finditer(text))
+    ends = [*(match.start() for match in declared[1:]), len(text)]
     return [
-        (each[1], TextSpan(each.start(), end), TextSpan(*each.span(1)))
-        for each, end in zip(found, ends, strict=True)
+        (match[1], TextSpan(match.start(), end), TextSpan(*match.span(1)))
+        for match, end in zip(declared, ends, strict=True)
     ]
 
 
@@ -177,8 +177,8 @@ _OPERATION = re.compile(r'(?:^|=)\s*"?([a-z]+\.[\w.]+)', re.MULTILINE)
 
 def word_before(text: str, offset: int) -> TextSpan:
     """The part of a word that ends at an offset."""
-    found = _TYPED.search(text, max(0, offset - 200), offset)
-    return TextSpan(found.start() if found else offset, offset)
+    word = _TYPED.search(text, max(0, offset - 200), offset)
+    return TextSpan(word.start() if word else offset, offset)
 
 
 def completions(document: Document, offset: int) -> list[Completion]:
@@ -201,8 +201,8 @@ def completions(document: Document, offset: int) -> list[Completion]:
         return [Completion(name, "function") for name in names]
     if _START.match(line):
         return _instructions(document)
-    found = list(_OPERATION.finditer(text, max(0, offset - 2000), offset))
-    row = row_named(found[-1][1]) if found else None
+    operations = list(_OPERATION.finditer(text, max(0, offset - 2000), offset))
+    row = row_named(operations[-1][1]) if operations else None
     return _attributes(row, line) if row else []
 
 
@@ -217,8 +217,8 @@ def _instructions(document: Document) -> list[Completion]:
 
 
 def _attributes(row: Instr, line: str) -> list[Completion]:
-    given = _ATTRIBUTE.search(line)
-    attr = row.attr(given[1]) if given else None
+    attribute = _ATTRIBUTE.search(line)
+    attr = row.attr(attribute[1]) if attribute else None
     if attr is not None:
         return [Completion(word, "word") for word in attr_words(attr)]
     return [Completion(a.name, "attribute", attr_text(a)) for a in row.attrs]

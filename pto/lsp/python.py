@@ -57,10 +57,10 @@ class Examined:
 
     def add(self, part: dict[str, Any]) -> None:
         """Add one line of its output; later lines contain more."""
-        found = [_diagnostic(each) for each in part.get("findings", ())]
-        self.findings += [each for each in found if each not in self.findings]
-        for each in part.get("remarks", ()):
-            self.remarks.append(Remark(each["message"], each["severity"], Loc(**each["loc"])))
+        findings = [_diagnostic(entry) for entry in part.get("findings", ())]
+        self.findings += [entry for entry in findings if entry not in self.findings]
+        for entry in part.get("remarks", ()):
+            self.remarks.append(Remark(entry["message"], entry["severity"], Loc(**entry["loc"])))
         self.heads += part.get("heads", ())
         self.lines |= {int(n): rows for n, rows in part.get("lines", {}).items()}
         self.tiles |= {int(n): (text, tip) for n, (text, tip) in part.get("tiles", {}).items()}
@@ -71,18 +71,18 @@ def examined(file: str, options: dict[str, str | None], roots: Sequence[str]) ->
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = Remark(f"not checked: {error}", "warning", Loc(file, 1))
-        return Examined(remarks=[said])
+        remark = Remark(f"not checked: {error}", "warning", Loc(file, 1))
+        return Examined(remarks=[remark])
     words = [file, *(f"--{name}={value}" for name, value in options.items() if value)]
-    done = run([*words, *(f"--root={each}" for each in roots)], {}, LIMITS, "pto.lsp.examine")
-    found = Examined(text)
-    given = [done["result"]] if "result" in done else _objects(done.get("text", ""))
-    for part in given:
-        found.add(part)
+    done = run([*words, *(f"--root={root}" for root in roots)], {}, LIMITS, "pto.lsp.examine")
+    result = Examined(text)
+    parts = [done["result"]] if "result" in done else _objects(done.get("text", ""))
+    for part in parts:
+        result.add(part)
     if "error" in done or done["status"] not in (0, 1):
         why = done.get("error") or done.get("messages", "").strip().rpartition("\n")[2]
-        found.remarks.append(Remark(f"not checked to the end: {why}", "warning", Loc(file, 1)))
-    return found
+        result.remarks.append(Remark(f"not checked to the end: {why}", "warning", Loc(file, 1)))
+    return result
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -106,8 +106,8 @@ class PythonFile:
         self.__dict__.pop("_moved", None)
         self.__dict__.pop("_imports", None)
 
-    def learn(self, known: Examined) -> None:
-        self.known = known
+    def learn(self, examined: Examined) -> None:
+        self.known = examined
         self.__dict__.pop("_moved", None)
 
     @property
@@ -118,20 +118,20 @@ class PythonFile:
     def findings(self) -> list[Diagnostic]:
         """Findings at their current positions; those of changed lines are dropped."""
         return [
-            replace(each, loc=loc)
-            for each in self.known.findings
-            if (loc := self._now(each.loc)) is not None
+            replace(finding, loc=loc)
+            for finding in self.known.findings
+            if (loc := self._now(finding.loc)) is not None
         ]
 
     @property
     def remarks(self) -> list[Remark]:
         if not self.allowed:
-            found = _KERNEL.search(self.text)
-            line = self.text.count("\n", 0, found.start()) + 1 if found else 1
+            kernel = _KERNEL.search(self.text)
+            line = self.text.count("\n", 0, kernel.start()) + 1 if kernel else 1
             here = Remark(NOT_ALLOWED, "information", Loc(self.file, line))
-            return [here] if found else []
-        known = ((each, self._now(each.loc)) for each in self.known.remarks)
-        return [each._replace(loc=loc) for each, loc in known if loc is not None]
+            return [here] if kernel else []
+        moved = ((remark, self._now(remark.loc)) for remark in self.known.remarks)
+        return [remark._replace(loc=loc) for remark, loc in moved if loc is not None]
 
     @cached_property
     def _moved(self) -> dict[int, int]:
@@ -152,14 +152,14 @@ class PythonFile:
         """The instructions of the line, and the page of an instruction or function of pto."""
         line = self.text.count("\n", 0, offset) + 1
         was = next((a for a, b in self._moved.items() if b == line), 0)
-        shown = [_table(self.known.lines[was])] if was in self.known.lines else []
+        sections = [_table(self.known.lines[was])] if was in self.known.lines else []
         span, name = self._word(offset)
         row = _row(name)
         if row is not None:
-            shown.append(fenced("".join(words for _, words in page(row)), "text"))
+            sections.append(fenced("".join(words for _, words in page(row)), "text"))
         elif name and (about := inspect.getdoc(find(name))):
-            shown.append(about)
-        return HoverPage(span, "\n---\n".join(shown)) if shown else None
+            sections.append(about)
+        return HoverPage(span, "\n---\n".join(sections)) if sections else None
 
     def definition(self, offset: int) -> tuple[str, int] | None:
         """File and line that define a name: a row of the instruction table, or a function."""
@@ -217,7 +217,7 @@ class PythonFile:
             if isinstance(node, ast.Import):
                 aliases = [a.asname or a.name for a in node.names if a.name == "pto"]
                 modules |= dict.fromkeys(aliases, "")
-                modules |= {f"{each}.isa": "isa." for each in aliases}
+                modules |= {f"{alias}.isa": "isa." for alias in aliases}
                 modules |= {
                     a.asname: "isa." for a in node.names if a.name == "pto.isa" and a.asname
                 }
@@ -235,20 +235,20 @@ def _row(name: str) -> Instr | None:
 
 def _target(line: str) -> int | None:
     """The column after the variable that a line assigns to."""
-    found = re.match(r"\s*\w+(?=\s*(?::[^=]*)?[-+*/]?=[^=])", line)
-    return found.end() if found else None
+    assignment = re.match(r"\s*\w+(?=\s*(?::[^=]*)?[-+*/]?=[^=])", line)
+    return assignment.end() if assignment else None
 
 
 def _table(rows: Sequence[dict[str, str]]) -> str:
     head = "| instruction | pipe | cost | tiles |\n| --- | --- | --- | --- |\n"
-    cells = ([f"`{each['op']}`", each["pipe"], each["cost"], each["tiles"]] for each in rows)
-    return head + "".join(f"| {' | '.join(each)} |\n" for each in cells)
+    cells = ([f"`{row['op']}`", row["pipe"], row["cost"], row["tiles"]] for row in rows)
+    return head + "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
-def _diagnostic(each: dict[str, Any]) -> Diagnostic:
-    notes = tuple(Note(n["message"], _loc(n["loc"])) for n in each["notes"])
-    code, message, loc = each["code"], each["message"], _loc(each["loc"])
-    return Diagnostic(code, message, loc, each["severity"], notes, each["help"])
+def _diagnostic(entry: dict[str, Any]) -> Diagnostic:
+    notes = tuple(Note(n["message"], _loc(n["loc"])) for n in entry["notes"])
+    code, message, loc = entry["code"], entry["message"], _loc(entry["loc"])
+    return Diagnostic(code, message, loc, entry["severity"], notes, entry["help"])
 
 
 def _loc(loc: dict[str, Any] | None) -> Loc | None:

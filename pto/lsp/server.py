@@ -52,8 +52,8 @@ class Open:
         return self.places.offset(at.line, at.character)
 
     def range(self, span: TextSpan) -> lsp.Range:
-        ends = (self.places.position(each) for each in span)
-        return lsp.Range(*(lsp.Position(*each) for each in ends))
+        ends = (self.places.position(offset) for offset in span)
+        return lsp.Range(*(lsp.Position(*offset) for offset in ends))
 
     def location(self, span: TextSpan) -> lsp.Location:
         return lsp.Location(self.uri, self.range(span))
@@ -61,25 +61,25 @@ class Open:
     def edit(self, changes: Iterable[tuple[TextSpan, str]]) -> lsp.WorkspaceEdit:
         return lsp.WorkspaceEdit({self.uri: [lsp.TextEdit(self.range(s), t) for s, t in changes]})
 
-    def diagnostic(self, found: Diagnostic) -> lsp.Diagnostic:
-        help = f"\nhelp: {found.help}" if found.help else ""
+    def diagnostic(self, finding: Diagnostic) -> lsp.Diagnostic:
+        help = f"\nhelp: {finding.help}" if finding.help else ""
         notes = [
             lsp.DiagnosticRelatedInformation(self.place(n.loc), n.message)
-            for n in found.notes
+            for n in finding.notes
             if n.loc
         ]
         return lsp.Diagnostic(
-            self.range(self.places.span(found.loc)),
-            found.message + help,
-            severity=_SEVERITY[found.severity],
-            code=found.code,
+            self.range(self.places.span(finding.loc)),
+            finding.message + help,
+            severity=_SEVERITY[finding.severity],
+            code=finding.code,
             source="pto",
             related_information=notes,
         )
 
-    def remark(self, found: Remark) -> lsp.Diagnostic:
-        spot, severity = self.range(self.places.span(found.loc)), _SEVERITY[found.severity]
-        return lsp.Diagnostic(spot, found.message, severity=severity, source="pto")
+    def remark(self, remark: Remark) -> lsp.Diagnostic:
+        range_, severity = self.range(self.places.span(remark.loc)), _SEVERITY[remark.severity]
+        return lsp.Diagnostic(range_, remark.message, severity=severity, source="pto")
 
     def place(self, loc: Loc) -> lsp.Location:
         """A location in this file, or in another."""
@@ -100,7 +100,7 @@ class Open:
 
 def elsewhere(file: str, line: int, col: int = 1, end: int = 1) -> lsp.Location:
     """A location in a file that may not be open."""
-    ends = (lsp.Position(line - 1, each - 1) for each in (col, end))
+    ends = (lsp.Position(line - 1, column - 1) for column in (col, end))
     return lsp.Location(from_fs_path(file) or file, lsp.Range(*ends))
 
 
@@ -121,13 +121,13 @@ class Server(LanguageServer):
     def open(self, of: lsp.TextDocumentIdentifier | lsp.VersionedTextDocumentIdentifier) -> Open:
         """The current document: parsed again if it has changed."""
         text = self.text_of(of.uri)
-        known = self.opened.get(of.uri)
-        if known is None or known.text != text:
-            document = known.document if known else self._new(to_fs_path(of.uri) or of.uri)
+        opened = self.opened.get(of.uri)
+        if opened is None or opened.text != text:
+            document = opened.document if opened else self._new(to_fs_path(of.uri) or of.uri)
             document.update(text)
             places = Places(text, _encoding(self))
-            known = self.opened[of.uri] = Open(of.uri, text, document, places)
-        return known
+            opened = self.opened[of.uri] = Open(of.uri, text, document, places)
+        return opened
 
     def _new(self, file: str) -> Document | PythonFile:
         return (
@@ -161,18 +161,24 @@ class Server(LanguageServer):
         return self.workspace.get_text_document(uri).version
 
     def publish(self, of: lsp.TextDocumentIdentifier | lsp.VersionedTextDocumentIdentifier) -> None:
-        known = self.open(of)
-        shown = [known.diagnostic(each) for each in known.document.findings]
-        shown += [known.remark(each) for each in (known.kernels.remarks if known.kernels else ())]
+        opened = self.open(of)
+        diagnostics = [opened.diagnostic(entry) for entry in opened.document.findings]
+        diagnostics += [
+            opened.remark(entry) for entry in (opened.kernels.remarks if opened.kernels else ())
+        ]
         version = self.version_of(of.uri)
         self.text_document_publish_diagnostics(
-            lsp.PublishDiagnosticsParams(of.uri, shown, version=version)
+            lsp.PublishDiagnosticsParams(of.uri, diagnostics, version=version)
         )
 
 
 def _encoding(server: Server) -> str:
-    found = server.workspace.position_encoding
-    return found.value if isinstance(found, lsp.PositionEncodingKind) else str(found or "utf-16")
+    encoding = server.workspace.position_encoding
+    return (
+        encoding.value
+        if isinstance(encoding, lsp.PositionEncodingKind)
+        else str(encoding or "utf-16")
+    )
 
 
 def start(profile: str | None = None, device: str | None = None, python: bool = False) -> Server:
@@ -199,18 +205,18 @@ class _Question(Protocol):
 
 def _asked(server: Server, params: _Question) -> tuple[Open, int]:
     """The document of a request, and the offset in it."""
-    known = server.open(params.text_document)
-    return known, known.offset(params.position)
+    opened = server.open(params.text_document)
+    return opened, opened.offset(params.position)
 
 
 def _documents(server: Server) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
-        given = params.initialization_options
-        said = given if isinstance(given, dict) else vars(given or object)
+        options = params.initialization_options
+        settings = options if isinstance(options, dict) else vars(options or object)
         for name in server.options:
-            server.options[name] = said.get(name) or server.options[name]
-        server.python = server.python or said.get("python") is True
+            server.options[name] = settings.get(name) or server.options[name]
+        server.python = server.python or settings.get("python") is True
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def opened(params: lsp.DidOpenTextDocumentParams) -> None:
@@ -240,43 +246,43 @@ def _positions(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        known, at = _asked(server, params)
-        document = known.document
+        opened, at = _asked(server, params)
+        document = opened.document
         is_python = isinstance(document, PythonFile)
-        found = document.hover(at) if is_python else features.hover(document, at)
-        if found is None:
+        page = document.hover(at) if is_python else features.hover(document, at)
+        if page is None:
             return None
-        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
-        return lsp.Hover(content, known.range(found.span))
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, page.markdown)
+        return lsp.Hover(content, opened.range(page.span))
 
     @server.feature(
         lsp.TEXT_DOCUMENT_COMPLETION,
         lsp.CompletionOptions(trigger_characters=[".", "%", "!", "#", "@", "<"]),
     )
     def complete(params: lsp.CompletionParams) -> lsp.CompletionList:
-        known, offset = _asked(server, params)
-        found = features.completions(known.program, offset) if known.program else []
-        spot = known.range(features.word_before(known.text, offset))
-        return lsp.CompletionList(False, [_item(each, spot) for each in found])
+        opened, offset = _asked(server, params)
+        items = features.completions(opened.program, offset) if opened.program else []
+        range_ = opened.range(features.word_before(opened.text, offset))
+        return lsp.CompletionList(False, [_item(completion, range_) for completion in items])
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
-        known, at = _asked(server, params)
-        if isinstance(known.document, PythonFile):
-            home = known.document.definition(at)
+        opened, at = _asked(server, params)
+        if isinstance(opened.document, PythonFile):
+            home = opened.document.definition(at)
             return None if home is None else elsewhere(*home)
-        span, _ = features.occurrences(known.document, at)
+        span, _ = features.occurrences(opened.document, at)
         if span is not None:
-            return known.location(span)
-        home = features.instruction_home(known.document, at)
+            return opened.location(span)
+        home = features.instruction_home(opened.document, at)
         return None if home is None else elsewhere(*home)
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def references(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        known, at = _asked(server, params)
-        home, spans = features.occurrences(known.program, at) if known.program else (None, [])
+        opened, at = _asked(server, params)
+        home, spans = features.occurrences(opened.program, at) if opened.program else (None, [])
         wanted = params.context.include_declaration
-        return [known.location(span) for span in spans if wanted or span != home]
+        return [opened.location(span) for span in spans if wanted or span != home]
 
 
 def _whole_documents(server: Server) -> None:
@@ -284,33 +290,37 @@ def _whole_documents(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        known = server.open(params.text_document)
+        opened = server.open(params.text_document)
         lines = range(params.range.start.line + 1, params.range.end.line + 2)
-        found = known.kernels.hints() if known.kernels else ()
+        hints_found = opened.kernels.hints() if opened.kernels else ()
         return [
-            lsp.InlayHint(lsp.Position(*known.places.position(at)), text, tooltip=tip)
-            for at, line, text, tip in found
+            lsp.InlayHint(lsp.Position(*opened.places.position(at)), text, tooltip=tip)
+            for at, line, text, tip in hints_found
             if line in lines
         ]
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        known = server.open(params.text_document)
+        opened = server.open(params.text_document)
         kind = lsp.SymbolKind.Function
         return [
-            lsp.DocumentSymbol(name, kind, known.range(whole), known.range(spot))
-            for name, whole, spot in (features.functions(known.text) if known.program else ())
+            lsp.DocumentSymbol(name, kind, opened.range(full_span), opened.range(name_span))
+            for name, full_span, name_span in (
+                features.functions(opened.text) if opened.program else ()
+            )
         ]
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, _LEGEND)
     def tokens(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        known = server.open(params.text_document)
-        return _tokens(known, TextSpan(0, len(known.text)))
+        opened = server.open(params.text_document)
+        return _tokens(opened, TextSpan(0, len(opened.text)))
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, _LEGEND)
     def some_tokens(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
-        known = server.open(params.text_document)
-        return _tokens(known, TextSpan(*map(known.offset, (params.range.start, params.range.end))))
+        opened = server.open(params.text_document)
+        return _tokens(
+            opened, TextSpan(*map(opened.offset, (params.range.start, params.range.end)))
+        )
 
 
 def _changes(server: Server) -> None:
@@ -319,67 +329,69 @@ def _changes(server: Server) -> None:
         lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix]),
     )
     def actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        known = server.open(params.text_document)
+        opened = server.open(params.text_document)
         lines = range(params.range.start.line + 1, params.range.end.line + 2)
-        here = [d for d in known.document.findings if d.loc and d.loc.line in lines]
-        return [_action(known, each, edit, params.context) for each, edit in _fixes(known, here)]
+        here = [d for d in opened.document.findings if d.loc and d.loc.line in lines]
+        return [
+            _action(opened, finding, edit, params.context) for finding, edit in _fixes(opened, here)
+        ]
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME)
     def rename(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        (known, offset), name = _asked(server, params), params.new_name.removeprefix("%")
-        if known.program is None:
+        (opened, offset), name = _asked(server, params), params.new_name.removeprefix("%")
+        if opened.program is None:
             return None
-        spans, reason = features.renamed(known.program, offset, name)
+        spans, reason = features.renamed(opened.program, offset, name)
         if reason:
             raise JsonRpcInvalidParams(reason)
-        return known.edit((span, name) for span in spans)
+        return opened.edit((span, name) for span in spans)
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def format(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
-        known = server.open(params.text_document)
-        if known.program is None:
+        opened = server.open(params.text_document)
+        if opened.program is None:
             return []
         try:
-            made = formatted(known.text)
+            text = formatted(opened.text)
         except PtoError:  # not well formed; the findings report it
             return []
-        whole = known.range(TextSpan(0, len(known.text)))
-        return [] if made == known.text else [lsp.TextEdit(whole, made)]
+        range_ = opened.range(TextSpan(0, len(opened.text)))
+        return [] if text == opened.text else [lsp.TextEdit(range_, text)]
 
 
-def _fixes(known: Open, found: Iterable[Diagnostic]) -> Iterable[tuple[Diagnostic, QuickFix]]:
-    for each in found:
-        for edit in fixes(each, known.text, known.places.span(each.loc)):
-            yield each, edit
+def _fixes(opened: Open, findings: Iterable[Diagnostic]) -> Iterable[tuple[Diagnostic, QuickFix]]:
+    for finding in findings:
+        for edit in fixes(finding, opened.text, opened.places.span(finding.loc)):
+            yield finding, edit
 
 
 def _action(
-    known: Open, found: Diagnostic, edit: QuickFix, context: lsp.CodeActionContext
+    opened: Open, finding: Diagnostic, edit: QuickFix, context: lsp.CodeActionContext
 ) -> lsp.CodeAction:
-    answered = [d for d in context.diagnostics if d.code == found.code]
-    change = known.edit(edit.changes)
+    answered = [d for d in context.diagnostics if d.code == finding.code]
+    change = opened.edit(edit.changes)
     kind = lsp.CodeActionKind.QuickFix
     return lsp.CodeAction(edit.title, kind, diagnostics=answered, edit=change)
 
 
-def _item(item: Completion, spot: lsp.Range) -> lsp.CompletionItem:
+def _item(item: Completion, range_: lsp.Range) -> lsp.CompletionItem:
     about = f"```pto\n{item.documentation}\n```" if item.documentation else ""
     return lsp.CompletionItem(
         item.label,
         kind=_KINDS[item.kind],
         detail=item.detail or None,
         documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, about) if about else None,
-        text_edit=lsp.TextEdit(spot, item.label),
+        text_edit=lsp.TextEdit(range_, item.label),
     )
 
 
-def _tokens(known: Open, span: TextSpan) -> lsp.SemanticTokens:
+def _tokens(opened: Open, span: TextSpan) -> lsp.SemanticTokens:
     """Five numbers per word: lines and columns from the previous word, length, kind, modifiers."""
     numbers: list[int] = []
     line = column = 0
-    found = features.tokens(known.program, *span) if known.program else ()
-    for spot, kind, defines in found:
-        (row, start), (last, end) = map(known.places.position, spot)
+    tokens = features.tokens(opened.program, *span) if opened.program else ()
+    for token_span, kind, defines in tokens:
+        (row, start), (last, end) = map(opened.places.position, token_span)
         if row == last:
             moved = row - line
             numbers += (moved, start if moved else start - column, end - start, kind, int(defines))

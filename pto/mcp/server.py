@@ -50,10 +50,10 @@ class Permissions:
 
 def server(permissions: Permissions, limits: ProcessLimits) -> Any:
     """A server with every tool; `.run()` serves on standard input and output."""
-    made = _SDK.MCPServer("pto", version=__version__, instructions=_INSTRUCTIONS)
+    sdk_server = _SDK.MCPServer("pto", version=__version__, instructions=_INSTRUCTIONS)
     for tool in (*_of_programs(permissions, limits), *_of_tables(limits)):
-        made.tool()(tool)
-    return made
+        sdk_server.tool()(tool)
+    return sdk_server
 
 
 def _of_programs(permissions: Permissions, limits: ProcessLimits) -> list[Callable[..., Any]]:
@@ -155,11 +155,11 @@ def _blocks(blocks: str) -> list[str]:
     return _option("blocks", str(blocks))
 
 
-def _arguments(given: Mapping[str, Any], files: dict[str, bytes]) -> list[str]:
+def _arguments(arguments: Mapping[str, Any], files: dict[str, bytes]) -> list[str]:
     """Command-line options for arguments; a list becomes an f32 array in a file. No other file is
     read."""
     words: list[str] = []
-    for name, value in given.items():
+    for name, value in arguments.items():
         if _WORD.fullmatch(name) is None:
             raise ToolError(f"{name!r} is not the name of an argument")
         if isinstance(value, list):

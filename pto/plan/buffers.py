@@ -58,13 +58,13 @@ def buffers(function: Operation) -> Iterator[LocalBuffer]:
 def scaled(function: Operation) -> dict[Value, Value]:
     """Scales of MX products -> their operands. The matrix unit finds scales by the address of the
     operand (pto-isa TMatmul.hpp: mad_mx takes no other)."""
-    found: dict[Value, Value] = {}
+    scaled_by: dict[Value, Value] = {}
     for op in function.walk():
         tiles = {v.type.tile.space: v for v in op.operands if isinstance(v.type, t.TileBuf)}
         for operand, scale in SCALES.items():
             if operand in tiles and scale in tiles:
-                found[tiles[scale]] = tiles[operand]
-    return found
+                scaled_by[tiles[scale]] = tiles[operand]
+    return scaled_by
 
 
 def unplaced(function: Operation, times: Timeline) -> Iterator[Operation]:
@@ -124,12 +124,12 @@ def _handle(op: Operation, address: Value | None) -> Iterator[LocalBuffer]:
 
 
 def _memref_bytes(op: Operation, type: t.MemRef) -> int:
-    given = iter(op.group("sizes"))
+    sizes = iter(op.group("sizes"))
     size = 1 if type.elem.dtype is None else type.elem.dtype.itemsize
     for extent in type.shape:
         number = extent
         if number is None:
-            value = next(given, None)
+            value = next(sizes, None)
             number = None if value is None else value.number
         if number is None or number < 0:
             raise fail(
@@ -211,8 +211,8 @@ class FunctionPlan:
 
     def _line(self, positions: Iterable[int]) -> int | None:
         """The line of the first position that has one; implicit terminators have none."""
-        found = (self.times.order[n].loc for n in positions)
-        return next((loc.line for loc in found if loc is not None), None)
+        locations = (self.times.order[n].loc for n in positions)
+        return next((loc.line for loc in locations if loc is not None), None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,10 +231,10 @@ class Placement:
 
     def address(self, op: Operation) -> int:
         """The byte address of an allocation in its buffer."""
-        found = self.addresses.get(op)
-        if found is None:
+        address = self.addresses.get(op)
+        if address is None:
             raise fail("PTO-M126", f"'{op.name}' op has no planned address", loc=op.loc)
-        return found
+        return address
 
 
 _LARGEST = 5  # tiles that a finding lists
@@ -366,13 +366,15 @@ def _usable(space: Space, profile: Profile) -> int:
 
 
 def _narrower(plan: FunctionPlan, use: BufferUse, profile: Profile) -> Iterator[Diagnostic]:
-    what = f"@{plan.name} takes {use.high:,} bytes of {use.space.value}"
+    subject = f"@{plan.name} takes {use.high:,} bytes of {use.space.value}"
     chip = _tight(use.space, profile)
     if chip is not None and use.high > chip.buffers[use.space.value]:
-        message = f"{what}: {profile} has them, {chip.name} only {chip.buffers[use.space.value]:,}"
+        message = (
+            f"{subject}: {profile} has them, {chip.name} only {chip.buffers[use.space.value]:,}"
+        )
         help = f"`--device {chip.name}` plans for it"
         yield Diagnostic("PTO-M125", message, plan.function.loc, "warning", help=help)
-    kept = _usable(use.space, profile)
-    if kept < use.high <= use.capacity:
-        message = f"{what}: from byte {kept:,} on, {profile.device} uses them itself"
+    usable = _usable(use.space, profile)
+    if usable < use.high <= use.capacity:
+        message = f"{subject}: from byte {usable:,} on, {profile.device} uses them itself"
         yield Diagnostic("PTO-M128", message, plan.function.loc, "warning")

@@ -35,33 +35,33 @@ class FunctionNames:
         name = symbol.name.rpartition("@")[2]
         around = list(seen_from.ancestors())
         for module in (around[:1], around[-1:]):
-            found = self._within(module[0]).get(name) if module else None
-            if found is not None and found.has_body:
-                return found
+            function = self._within(module[0]).get(name) if module else None
+            if function is not None and function.has_body:
+                return function
         return None
 
     def _within(self, module: Operation) -> dict[str, Operation]:
-        known = self._modules.get(module)
-        if known is None:
-            known = {op.symbol: op for op in module.walk() if op.control is Control.FUNCTION}
-            known |= {op.symbol: op for op in module.regions[0].block.ops}
-            self._modules[module] = known
-        return known
+        functions = self._modules.get(module)
+        if functions is None:
+            functions = {op.symbol: op for op in module.walk() if op.control is Control.FUNCTION}
+            functions |= {op.symbol: op for op in module.regions[0].block.ops}
+            self._modules[module] = functions
+        return functions
 
 
 def with_peers(functions: Iterable[Operation], names: FunctionNames) -> list[Operation]:
     """The functions, all that they call, and those that reserve queue buffers for any of these."""
-    found = dict.fromkeys(functions)
-    waiting = list(found)
+    listed = dict.fromkeys(functions)
+    waiting = list(listed)
     while waiting:
         function = waiting.pop()
         for op in function.walk():
             symbol = op.attrs.get("callee") or op.attrs.get("peer_func")
             other = names.find(symbol, function) if symbol else None
-            if other is not None and other not in found:
-                found[other] = None
+            if other is not None and other not in listed:
+                listed[other] = None
                 waiting.append(other)
-    return list(found)
+    return list(listed)
 
 
 def callees_first(
@@ -126,8 +126,8 @@ def _reserve(op: Operation, peer: Operation | None) -> Operation:
             return other
     symbol = word(op.attrs, "peer_func")
     who = "its peer" if symbol is None else f"@{symbol}"
-    what = f"'{wanted.value}'" if isinstance(wanted, Str) else "this name"
-    raise fail("PTO-M127", f"'{op.name}' op: {who} reserves no buffer {what}", loc=op.loc)
+    buffer_text = f"'{wanted.value}'" if isinstance(wanted, Str) else "this name"
+    raise fail("PTO-M127", f"'{op.name}' op: {who} reserves no buffer {buffer_text}", loc=op.loc)
 
 
 SUB_BLOCKS = 2  # vector sub-blocks of a core (PTO manual, Target Profiles)
@@ -144,10 +144,10 @@ class SideFunction(NamedTuple):
 def sides(kernels: Sequence[Operation], profile: Profile) -> list[SideFunction]:
     """Vector code alone runs on one sub-block a block; beside a cube, on all that take part."""
     names = FunctionNames()
-    found = [(f, side) for f in kernels for side in _sides_of(f, names)]
-    mixed = {"cube", "vector"} <= {side for _, side in found}
+    side_functions = [(f, side) for f in kernels for side in _sides_of(f, names)]
+    mixed = {"cube", "vector"} <= {side for _, side in side_functions}
     vectors = _vectors(kernels, names, profile) if mixed else 1
-    return [SideFunction(f, side, vectors if side == "vector" else 1) for f, side in found]
+    return [SideFunction(f, side, vectors if side == "vector" else 1) for f, side in side_functions]
 
 
 def _sides_of(function: Operation, names: FunctionNames) -> list[str]:
@@ -184,8 +184,8 @@ def _vectors(kernels: Sequence[Operation], names: FunctionNames, profile: Profil
         if isinstance(split := op.attrs.get("split"), Int)
     }
     numbered = any(a.name == SUBBLOCK for f in kernels for a in f.regions[0].block.args)
-    whole = splits == {0} and not asks and not numbered
-    return profile.sync.whole_tile_vectors if whole else SUB_BLOCKS
+    is_whole = splits == {0} and not asks and not numbered
+    return profile.sync.whole_tile_vectors if is_whole else SUB_BLOCKS
 
 
 def peers(function: Operation, module: Module) -> list[Operation]:
@@ -202,33 +202,35 @@ def entry_functions(module: Module, entry: str | None) -> list[Operation]:
     """The function to run, with those at the other ends of its queues: they run together."""
     functions = [f for f in module.functions() if f.has_body]
     if not functions:
-        place = Loc(module.source.file, 1) if module.source.file else None
-        raise fail("PTO-U030", "the program has no function", loc=place)
+        loc = Loc(module.source.file, 1) if module.source.file else None
+        raise fail("PTO-U030", "the program has no function", loc=loc)
     if entry is not None:
         chosen = [f for f in functions if f.symbol == entry]
         if not chosen:
-            known = ", ".join(f"@{f.symbol}" for f in functions)
-            raise fail("PTO-U030", f"there is no function @{entry}; the program has {known}")
+            names = ", ".join(f"@{f.symbol}" for f in functions)
+            raise fail("PTO-U030", f"there is no function @{entry}; the program has {names}")
         return chosen if len(chosen) > 1 else peers(chosen[0], module)
-    found = entries(functions)
-    if not found:
-        found = [f for f in functions if f.side() is not None]
-    if found and ({id(f) for f in found} <= {id(f) for f in peers(found[0], module)}):
-        return peers(found[0], module)
-    if {f.side() for f in found} == {"cube", "vector"} and len(found) == 2:
-        return found
-    known = ", ".join(f"@{f.symbol}" for f in found or functions)
+    candidates = entries(functions)
+    if not candidates:
+        candidates = [f for f in functions if f.side() is not None]
+    if candidates and (
+        {id(f) for f in candidates} <= {id(f) for f in peers(candidates[0], module)}
+    ):
+        return peers(candidates[0], module)
+    if {f.side() for f in candidates} == {"cube", "vector"} and len(candidates) == 2:
+        return candidates
+    names = ", ".join(f"@{f.symbol}" for f in candidates or functions)
     raise PtoError(
         Diagnostic(
-            "PTO-U031", f"which function is to run? The program has {known}", help="--entry NAME"
+            "PTO-U031", f"which function is to run? The program has {names}", help="--entry NAME"
         )
     )
 
 
 def names_of(args: Sequence[Value], names: Sequence[str]) -> Sequence[str]:
     """Which of a launch's arguments each parameter of a function gets."""
-    own = [a.name for a in args]
-    return own if set(own) <= set(names) else names[: len(own)]
+    arg_names = [a.name for a in args]
+    return arg_names if set(arg_names) <= set(names) else names[: len(arg_names)]
 
 
 def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
@@ -238,18 +240,19 @@ def taken(functions: Sequence[Operation]) -> list[tuple[str, t.Type]]:
     by name.
     """
     first = functions[0].regions[0].block.args
-    found = {a.name: a.type for a in first}
+    types = {a.name: a.type for a in first}
     for function in functions[1:]:
         args = function.regions[0].block.args
         if [a.type for a in args] == [a.type for a in first]:
             continue
         for a in args:
-            known = found.setdefault(a.name, a.type)
-            if known != a.type:
+            first_type = types.setdefault(a.name, a.type)
+            if first_type != a.type:
                 raise fail(
                     "PTO-U190",
-                    f"%{a.name} is {type_text(known)} in one of the functions that run together "
+                    f"%{a.name} is {type_text(first_type)} in one of the functions that run"
+                    " together "
                     f"and {type_text(a.type)} in another",
                     loc=function.loc,
                 )
-    return list(found.items())
+    return list(types.items())

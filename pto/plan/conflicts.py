@@ -68,15 +68,15 @@ def conflict(
     """The first conflict that is certain."""
     for names in _overlapping({name: arrays[name] for name in used if name in arrays}):
         start = min(arrays[name].ctypes.data for name in names)
-        found: list[_Boxes] = []
+        boxes: list[_Boxes] = []
         for name in names:
             array = arrays[name]
             for op in dict.fromkeys((*used[name].stores, *used[name].loads)):
                 with suppress(NotStatic, RecursionError):
-                    found.append(_boxes(it, name, op, array, array.ctypes.data - start))
-        for strides in {each.strides for each in found if each.stores}:
+                    boxes.append(_boxes(it, name, op, array, array.ctypes.data - start))
+        for strides in {box.strides for box in boxes if box.stores}:
             with suppress(NotStatic):
-                first = _first([each for each in found if each.strides == strides])
+                first = _first([box for box in boxes if box.strides == strides])
                 if first is not None:
                     return first
     return None
@@ -116,11 +116,11 @@ def _boxes(it: Iterations, name: str, op: Operation, array: npt.NDArray[Any], st
 
 def _first(boxes: Sequence[_Boxes]) -> Conflict | None:
     """The first element that a block stores and another block accesses."""
-    edges = np.concatenate([each.edges for each in boxes], axis=2)
-    blocks = np.concatenate([each.blocks for each in boxes])
-    stored = np.concatenate([np.full(len(each.blocks), each.stores) for each in boxes])
+    edges = np.concatenate([box.edges for box in boxes], axis=2)
+    blocks = np.concatenate([box.blocks for box in boxes])
+    stored = np.concatenate([np.full(len(box.blocks), box.stores) for box in boxes])
     cuts = [np.unique(edges[:, n]) for n in range(edges.shape[1])]
-    if np.prod([float(len(each)) for each in cuts]) > _MOST:
+    if np.prod([float(len(box)) for box in cuts]) > _MOST:
         raise NotStatic
     count, total = painted(edges, cuts), painted(edges, cuts, blocks)
     squares = painted(edges, cuts, blocks * blocks)
@@ -135,12 +135,12 @@ def _first(boxes: Sequence[_Boxes]) -> Conflict | None:
 
 def _of_element(boxes: Sequence[_Boxes], at: npt.NDArray[np.int64]) -> Conflict:
     inside: list[tuple[_Boxes, int]] = []
-    for each in boxes:
-        low, high = each.edges
+    for box in boxes:
+        low, high = box.edges
         holds = ((low <= at[:, None]) & (at[:, None] < high)).all(axis=0)
-        inside += [(each, int(block)) for block in np.unique(each.blocks[holds])]
-    store, first = next((each, block) for each, block in inside if each.stores)
-    others = [(each, block) for each, block in inside if block != first]
+        inside += [(box, int(block)) for block in np.unique(box.blocks[holds])]
+    store, first = next((box, block) for box, block in inside if box.stores)
+    others = [(box, block) for box, block in inside if block != first]
     other, second = min(others, key=lambda each: each[0].name != store.name)
     array, names = store.array, (store.name, other.name)
     element = (int(np.dot(at, store.strides)) - store.start) // array.itemsize

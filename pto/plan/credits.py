@@ -51,8 +51,8 @@ def may_wait_early(functions: Sequence[Operation], profile: Profile) -> bool:
         return True  # run-time ids and callees are not followed
 
     keys = {op: _key(op, profile) for op in flags}
-    found = (_of_region(r, keys) for function in functions for r in function.regions)
-    return any(low < 0 for credits in found for low in credits.low.values())
+    regions_credits = (_of_region(r, keys) for function in functions for r in function.regions)
+    return any(low < 0 for credits in regions_credits for low in credits.low.values())
 
 
 def _key(op: Operation, profile: Profile) -> tuple[Flag, int]:
@@ -78,11 +78,11 @@ def _of_control(op: Operation, keys: Keys) -> _Credits:
     inner = [_of_region(region, keys) for region in op.regions]
     total = inner[0]
     if op.control is Control.IF:
-        for each in inner[1:] or [_Credits()]:
-            total.worse(each)
+        for region_credits in inner[1:] or [_Credits()]:
+            total.worse(region_credits)
         return total
-    for each in inner[1:]:
-        total.then(each)
+    for region_credits in inner[1:]:
+        total.then(region_credits)
     if op.is_loop:
         for flag, net in total.net.items():
             total.low[flag] = _ENDLESS if net < 0 else total.low[flag]

@@ -43,21 +43,21 @@ class Occupancy:
     buffers: int  # buffer ids
     ops: list[Operation]
 
-    def of(self, what: str) -> list[Used]:
-        return [each for each in self.used if each.what == what]
+    def of(self, resource: str) -> list[Used]:
+        return [use for use in self.used if use.what == resource]
 
-    def most(self, what: str) -> tuple[int, int | None]:
+    def most(self, resource: str) -> tuple[int, int | None]:
         """The largest number of known ids in use at once, and a line where that happens."""
-        known = (each for each in self.of(what) if each.id is not None)
-        spans = [span for each in known for span in _merged(each.spans)]
+        numbered = (use for use in self.of(resource) if use.id is not None)
+        spans = [span for use in numbered for span in _merged(use.spans)]
         counts = [(sum(a <= at <= b for a, b in spans), -at) for at, _ in spans]
         many, at = max(counts, default=(0, 0))
         return many, self._line(-at)
 
     def lines(self, used: Used) -> list[tuple[int, int]]:
         """The lines between which an id may be in use."""
-        found = [(self._line(a), self._line(b)) for a, b in _merged(used.spans)]
-        return [(a, max(a, b)) for a, b in found if a is not None and b is not None]
+        spans = [(self._line(a), self._line(b)) for a, b in _merged(used.spans)]
+        return [(a, max(a, b)) for a, b in spans if a is not None and b is not None]
 
     def _line(self, at: int) -> int | None:
         """The line of an operation, or of the last one before it that has a line."""
@@ -75,27 +75,27 @@ def occupancy(function: Operation, profile: Profile) -> Occupancy:
         order = op.row.order
         if isinstance(order, OfFlag):
             flag = flag_of(case)
-            each = _use(used, f"{flag.src} -> {flag.dst}", None if op.operands else flag.id)
-            _step(each, at, isinstance(order, SetFlag), op, numbers)
+            use = _use(used, f"{flag.src} -> {flag.dst}", None if op.operands else flag.id)
+            _step(use, at, isinstance(order, SetFlag), op, numbers)
         elif isinstance(order, OfBuffer):
-            each = _use(used, BUFFER, integer(op.attrs, order.id))
-            each.by.setdefault(pipe_of(case))
-            _step(each, at, isinstance(order, Acquire), op, numbers)
+            use = _use(used, BUFFER, integer(op.attrs, order.id))
+            use.by.setdefault(pipe_of(case))
+            _step(use, at, isinstance(order, Acquire), op, numbers)
         for source, target, number in inner_flags(case):
-            each = _use(used, f"{source} -> {target}", number)
-            each.by.setdefault(op.name.removeprefix("pto."))
-            each.spans.append((at, at))
+            use = _use(used, f"{source} -> {target}", number)
+            use.by.setdefault(op.name.removeprefix("pto."))
+            use.spans.append((at, at))
     ordered = sorted(used.values(), key=lambda each: (each.what, each.id is None, each.id or 0))
     return Occupancy(ordered, profile.sync.event_ids, profile.sync.buffer_ids, ops)
 
 
-def _use(used: dict[_Key, Used], what: str, number: int | None) -> Used:
-    return used.setdefault((what, number), Used(what, number))
+def _use(used: dict[_Key, Used], resource: str, number: int | None) -> Used:
+    return used.setdefault((resource, number), Used(resource, number))
 
 
 def _step(used: Used, at: int, begins: bool, op: Operation, numbers: dict[Operation, int]) -> None:
     """A set or an acquire begins a span, a wait or a release ends it."""
-    loop = next((each for each in op.ancestors() if each.is_loop), None)
+    loop = next((ancestor for ancestor in op.ancestors() if ancestor.is_loop), None)
     end = at if loop is None else numbers[loop] + sum(1 for _ in loop.walk()) - 1
     if begins:
         used.spans.append((at, end))

@@ -34,8 +34,8 @@ def check_loops(roots: Sequence[Value], placed: Container[Value], times: Timelin
 
 
 def _made_in(root: Value, loop: Operation, placed: Container[Value]) -> bool:
-    made = root.maker
-    return made is not None and root not in placed and loop in made.ancestors()
+    maker = root.maker
+    return maker is not None and root not in placed and loop in maker.ancestors()
 
 
 class _Iteration:
@@ -66,7 +66,7 @@ class _Iteration:
 
     def begun(self, body: Sequence[Operation]) -> dict[int, dict[Path, int]]:
         """The first use of this iteration's tile, by root and branch."""
-        found: dict[int, dict[Path, int]] = {}
+        starts: dict[int, dict[Path, int]] = {}
         for op in body:
             returned = op.results if "callee" in op.attrs else []  # the callee has used them
             for value in [] if is_handle(op) else [*op.operands, *returned]:
@@ -75,50 +75,50 @@ class _Iteration:
                     around = self.held_by(op, value)
                     path, now = branches(around), self.at[around]
                     for n in fresh:
-                        paths = found.setdefault(n, {})
+                        paths = starts.setdefault(n, {})
                         paths[path] = min(now, paths.get(path, now))
-        return found
+        return starts
 
     def check_use(self, op: Operation, value: Value, begun: dict[int, dict[Path, int]]) -> None:
         fresh = self.new.get(value, ())  # a value that may be either was checked before
-        kept = {n for a in self.old.get(value, ()) for n in self.reached[a]}.difference(fresh)
-        if not kept:
+        stale = {n for a in self.old.get(value, ()) for n in self.reached[a]}.difference(fresh)
+        if not stale:
             return
         around = self.held_by(op, value)
         path, now = branches(around), self.at[_last(around)]
-        for n in sorted(kept):
+        for n in sorted(stale):
             for other, first in begun.get(n, {}).items():
                 if first <= now and not _exclude(path, other):
                     raise _twice(self.roots[n], "the next turn of the loop makes it again", op)
 
     def held_by(self, op: Operation, value: Value) -> Operation:
         """The outermost loop inside this one that uses a value from outside it; else `op`."""
-        made = self.made.get(value, 0)
-        found = op
+        time = self.made.get(value, 0)
+        holder = op
         for above in op.ancestors():
             if above is self.loop:
                 break
-            if above.is_loop and self.at[above] > made:
-                found = above
-        return found
+            if above.is_loop and self.at[above] > time:
+                holder = above
+        return holder
 
 
 def check_calls(taken: Sequence[Placed]) -> None:
     """Reject a tile returned by a call that is in use when a later call takes its bytes."""
     frames = [p for p in taken if p.buffer.root is None]
-    for kept in taken:
-        value = kept.buffer.root
+    for placed in taken:
+        value = placed.buffer.root
         for frame in frames if value is not None else ():
-            if value is not None and _takes(frame, kept):
+            if value is not None and _takes(frame, placed):
                 why = f"{frame.buffer.name} is called again"
                 raise _twice(value, why, frame.buffer.op)
 
 
-def _takes(frame: Placed, kept: Placed) -> bool:
-    one, other = frame.buffer, kept.buffer
+def _takes(frame: Placed, other_placed: Placed) -> bool:
+    one, other = frame.buffer, other_placed.buffer
     if one.space is not other.space or one.op is other.op or one.alive is None:
         return False
-    if frame.start >= kept.end or kept.start >= frame.end:
+    if frame.start >= other_placed.end or other_placed.start >= frame.end:
         return False
     together = other.alive is not None and one.alive.meets(other.alive)
     return together and not _exclude(branches(one.op), branches(other.op))
@@ -126,8 +126,8 @@ def _takes(frame: Placed, kept: Placed) -> bool:
 
 def _twice(root: Value, why: str, there: Operation) -> PtoError:
     """The error of two live tiles of one allocation; `there` is the last use of the first."""
-    made = root.maker
-    where = made.loc if made is not None else there.loc
+    maker = root.maker
+    where = maker.loc if maker is not None else there.loc
     message = f"%{root.name} is still in use when {why}, and both lie at one address"
     note = Note(f"it is in use here, at '{there.name}' op", there.loc)
     help = "make as many tiles as are in use together, before the loop or in the caller"

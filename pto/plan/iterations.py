@@ -80,13 +80,13 @@ def in_space(number: Number, space: IterSpace) -> Any:
     return number.at(space) if isinstance(number, PerIter) else number
 
 
-def over(fn: Callable[..., Any], *given: Number) -> Number:
+def over(fn: Callable[..., Any], *numbers: Number) -> Number:
     """fn(given), iteration by iteration where one of them is spread."""
-    spaces = [g.space for g in given if isinstance(g, PerIter)]
+    spaces = [g.space for g in numbers if isinstance(g, PerIter)]
     if not spaces:
-        return fn(*given)
+        return fn(*numbers)
     space = max(spaces, key=lambda s: s.depth)
-    return PerIter(space, fn(*(in_space(g, space) for g in given)))
+    return PerIter(space, fn(*(in_space(g, space) for g in numbers)))
 
 
 class Iterations:
@@ -109,10 +109,10 @@ class Iterations:
         if block not in self._spaces:
             self._spaces[block] = None
             self._spaces[block] = self._made(block, block.region.owner)
-        found = self._spaces[block]
-        if found is None:
+        space = self._spaces[block]
+        if space is None:
             raise NotStatic
-        return found
+        return space
 
     def _made(self, block: Block, op: Operation) -> IterSpace:
         if op.control is Control.FUNCTION:
@@ -133,11 +133,11 @@ class Iterations:
     def _root(self) -> IterSpace:
         if self._blocks * self._agents > MOST:
             raise NotStatic
-        found = self._spaces.get(None)
-        if found is None:
+        root = self._spaces.get(None)
+        if root is None:
             blocks = np.repeat(np.arange(self._blocks), self._agents)
-            found = self._spaces[None] = IterSpace(None, blocks, 0)
-        return found
+            root = self._spaces[None] = IterSpace(None, blocks, 0)
+        return root
 
     def _loop(self, block: Block, op: Operation, around: IterSpace) -> IterSpace:
         low, high, by = (in_space(self.value(v), around) for v in op.operands[:3])
@@ -148,13 +148,13 @@ class Iterations:
         if total > MOST:
             raise NotStatic
         index = np.repeat(np.arange(around.count), turns)
-        found = IterSpace(around, index, around.depth + 1)
+        space = IterSpace(around, index, around.depth + 1)
         nth = np.arange(total) - np.repeat(np.cumsum(turns) - turns, turns)
         low, by = (n[index] if np.ndim(n) else n for n in (low, by))
         counter = block.args[0]
         kind = kind_of(counter.type)
-        self._values[counter] = PerIter(found, (low + by * nth).astype(kind))
-        return found
+        self._values[counter] = PerIter(space, (low + by * nth).astype(kind))
+        return space
 
     # ---- values
 
@@ -163,15 +163,15 @@ class Iterations:
         if value not in self._values:
             self._values[value] = None
             self._values[value] = self._evaluated(value)
-        found = self._values[value]
-        if found is None:
+        number = self._values[value]
+        if number is None:
             raise NotStatic
-        return found
+        return number
 
     def _evaluated(self, value: Value) -> Number:
-        op, known = value.maker, value.number
-        if known is not None:
-            return known
+        op, constant = value.maker, value.number
+        if constant is not None:
+            return constant
         if op is None:
             return self._counter(value)
         body = op.body
@@ -206,11 +206,11 @@ class Iterations:
     def _computed(self, op: Operation, case: Case, body: Lane) -> Number:
         if not all(map(_is_integer, (*op.operands, *op.results))):
             raise NotStatic
-        given = [self.value(v) for v in op.operands]
-        if not any(isinstance(g, PerIter) for g in given):
+        operands = [self.value(v) for v in op.operands]
+        if not any(isinstance(g, PerIter) for g in operands):
             if body.quick is None:
                 raise NotStatic
-            return body.quick(case)(*given)
+            return body.quick(case)(*operands)
         kinds = [kind_of(v.type) for v in op.operands]
         fn, out = on_arrays(body.function(case)), kind_of(op.results[0].type)
 
@@ -220,7 +220,7 @@ class Iterations:
                 raise NotStatic
             return fn(*sources).astype(out)
 
-        return over(run, *given)
+        return over(run, *operands)
 
 
 def _is_integer(value: Value) -> bool:

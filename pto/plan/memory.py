@@ -56,11 +56,11 @@ def plan_memory(program: Module | Operation | Sequence[Operation], profile: Prof
         functions = [program] if isinstance(program, Operation) else list(program)
     names = FunctionNames()
     wanted = with_peers([f for f in functions if f.has_body], names)
-    plans, found = _plans(wanted, names, profile, low=False)
-    if found:  # a called function may have taken bytes that its callers need
-        plans, found = _plans(wanted, names, profile, low=True)
-    if found:
-        raise PtoError(*found)
+    plans, problems = _plans(wanted, names, profile, low=False)
+    if problems:  # a called function may have taken bytes that its callers need
+        plans, problems = _plans(wanted, names, profile, low=True)
+    if problems:
+        raise PtoError(*problems)
     ordered = tuple(plans[f] for f in wanted)
     addresses = {p.buffer.op: p.start for plan in ordered for p in plan.placed}
     addresses |= {op: addresses[reserve] for op, reserve in imports(wanted, names)}
@@ -73,12 +73,12 @@ def _plans(
 ) -> tuple[dict[Operation, FunctionPlan], list[Diagnostic]]:
     """A plan for each function, and the findings about buffers that are too small."""
     plans: dict[Operation, FunctionPlan] = {}
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for function, calls in callees_first(wanted, names):
         called = [(op, plans[callee]) for op, callee in calls]
         plans[function] = plan = _plan(function, called, profile, low)
-        found += shortage(plan, profile)
-    return plans, found
+        problems += shortage(plan, profile)
+    return plans, problems
 
 
 def addressed(module: Module, profile: Profile) -> Module:
@@ -94,8 +94,8 @@ def addressed(module: Module, profile: Profile) -> Module:
 
 def alignment(space: Space, profile: Profile) -> int:
     """The alignment of a planned buffer in bytes."""
-    own = FRACTAL if space in _FRACTALS else _TABLES.get(space, BLOCK)
-    return max(own, profile.alignment.base)
+    natural = FRACTAL if space in _FRACTALS else _TABLES.get(space, BLOCK)
+    return max(natural, profile.alignment.base)
 
 
 def _plan(
@@ -105,18 +105,18 @@ def _plan(
     low: bool,
 ) -> FunctionPlan:
     """The plan of one function; with `low` its tiles take as few bytes as possible."""
-    own = list(buffers(function))
+    own_buffers = list(buffers(function))
     results = [v for op, plan in called if plan.returned for v in op.results]
-    roots = [b.root for b in own if b.root is not None] + results
+    roots = [b.root for b in own_buffers if b.root is not None] + results
     times = timeline(function, roots, profile.name)
     taken = list(_taken(called, times))
     if any(op.is_loop for op in times.order):
-        check_loops(roots, {b.root for b in own if b.fixed is not None}, times)
+        check_loops(roots, {b.root for b in own_buffers if b.fixed is not None}, times)
     if taken:
         check_calls(taken)
     operands = scaled(function)
     low = low or next(unplaced(function, times), None) is not None
-    living = _together([b.living(times) for b in own], operands)
+    living = _together([b.living(times) for b in own_buffers], operands)
     placed: dict[LocalBuffer, Placed] = {}
     uses: list[BufferUse] = []
     used = {b.space for b in living} | {p.buffer.space for p in taken}
@@ -124,8 +124,10 @@ def _plan(
         here = [b for b in living if b.space is space]
         over = [p for p in taken if p.buffer.space is space]
         at = {p.buffer.root: p.start for p in placed.values()}
-        found = [_beside(b, at.get(operands[b.root]) if b.root in operands else None) for b in here]
-        starts, use = _pack(found, over, space, profile, low)
+        placed_beside = [
+            _beside(b, at.get(operands[b.root]) if b.root in operands else None) for b in here
+        ]
+        starts, use = _pack(placed_beside, over, space, profile, low)
         placed |= {b: Placed(b, start) for b, start in zip(here, starts, strict=True)}
         uses.append(use)
     in_order = tuple(placed[b] for b in living)
@@ -194,8 +196,10 @@ def _taken(called: Sequence[tuple[Operation, FunctionPlan]], times: Timeline) ->
             if alive is None:
                 continue
             for p in plan.returned:
-                kept = replace(p.buffer, op=op, name=f"%{value.name}", type="call", root=value)
-                yield Placed(replace(kept, fixed=p.start, alive=now.joined(alive)), p.start)
+                held_buffer = replace(
+                    p.buffer, op=op, name=f"%{value.name}", type="call", root=value
+                )
+                yield Placed(replace(held_buffer, fixed=p.start, alive=now.joined(alive)), p.start)
 
 
 def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
@@ -204,8 +208,8 @@ def _ranges(placed: Sequence[Placed]) -> Iterator[tuple[Space, int, int]]:
     for p in placed:
         if p.buffer.alive is not None and p.buffer.nbytes:
             by_space.setdefault(p.buffer.space, []).append((p.start, p.end))
-    for space, found in by_space.items():
-        yield from ((space, start, end) for start, end in merged([np.array(found)]).tolist())
+    for space, ranges in by_space.items():
+        yield from ((space, start, end) for start, end in merged([np.array(ranges)]).tolist())
 
 
 def _returned(

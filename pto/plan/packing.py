@@ -49,17 +49,19 @@ def spread(
     longest pause that fits is found by bisection; with the longest of all nothing is shared.
     """
     pause = max((i.last for i in (*items, *fixed)), default=0)
-    found, fits, fails = None, -1, pause + 1
+    packing, fits, fails = None, -1, pause + 1
     while fails - fits > 1:
-        longer, kept = ([replace(i, last=i.last + pause) for i in each] for each in (items, fixed))
+        longer, pinned = (
+            [replace(i, last=i.last + pause) for i in group] for group in (items, fixed)
+        )
         hopeless = most_alive(longer, align) > capacity
-        tried = None if hopeless else _lowest(longer, kept, align, capacity)
+        tried = None if hopeless else _lowest(longer, pinned, align, capacity)
         if tried is not None and tried.high <= capacity:
-            found, fits = tried, pause
+            packing, fits = tried, pause
         else:
             fails = pause
         pause = (fits + fails) // 2
-    return found
+    return packing
 
 
 def pack(items: Sequence[Item], fixed: Sequence[Item], align: int, capacity: int) -> PackResult:
@@ -88,12 +90,12 @@ def _squeeze(
 ) -> PackResult:
     """Try several times, each time placing the items first that did not fit."""
     order = list(range(len(items)))
-    found = best
+    packed = best
     for _ in range(_ROUNDS):
-        late = {n for n in order if found.starts[n] + items[n].size > capacity}
+        late = {n for n in order if packed.starts[n] + items[n].size > capacity}
         order = sorted(order, key=lambda n, late=late: n not in late)
-        found = _first_fit(items, fixed, align, order)
-        best = min(best, found, key=lambda p: p.high)
+        packed = _first_fit(items, fixed, align, order)
+        best = min(best, packed, key=lambda p: p.high)
         if best.high <= capacity:
             break
     return best
@@ -151,8 +153,8 @@ def _first_fit(
     items: Sequence[Item], fixed: Sequence[Item], align: int, order: Sequence[int]
 ) -> PackResult:
     """Place each item into the lowest gap among the placed items that are live with it."""
-    room = len(fixed) + len(items)
-    placed = np.zeros((4, room), np.int64)
+    capacity_rows = len(fixed) + len(items)
+    placed = np.zeros((4, capacity_rows), np.int64)
     for n, item in enumerate(fixed):
         placed[:, n] = item.first, item.last, item.start, item.end
     starts = [0] * len(items)

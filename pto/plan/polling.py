@@ -18,9 +18,9 @@ def polls(loop: Operation) -> bool:
     inner = [op for op in loop.walk() if op is not loop]
     if any(_writes_global(op) for op in inner):
         return False
-    made = {r for op in inner for r in op.results}
-    made |= {a for op in (loop, *inner) for r in op.regions for b in r.blocks for a in b.args}
-    return any(_looks(op, made) for op in _behind_condition(loop, inner))
+    defined = {r for op in inner for r in op.results}
+    defined |= {a for op in (loop, *inner) for r in op.regions for b in r.blocks for a in b.args}
+    return any(_looks(op, defined) for op in _behind_condition(loop, inner))
 
 
 def _behind_condition(loop: Operation, inner: list[Operation]) -> list[Operation]:
@@ -38,41 +38,41 @@ def _behind_condition(loop: Operation, inner: list[Operation]) -> list[Operation
     for op in inner:
         for value in op.given("out", "inout"):
             writers.setdefault(value, []).append(op)
-    found: dict[Operation, None] = {}
-    seen: set[Value] = set()
+    behind: dict[Operation, None] = {}
+    visited: set[Value] = set()
     left = [before.ops[-1].operands[0]]
     while left:
         value = left.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
+        visited.add(value)
         left += sources.get(value, [])
         makers = [] if value.maker is None else [value.maker]
         for op in (*makers, *writers.get(value, [])):
-            if any(op is each for each in inner) and op not in found:
-                found[op] = None
+            if any(op is op_inside for op_inside in inner) and op not in behind:
+                behind[op] = None
                 left += op.operands
-    return list(found)
+    return list(behind)
 
 
-def _looks(op: Operation, made: set[Value]) -> bool:
+def _looks(op: Operation, defined: set[Value]) -> bool:
     """True if an operation reads global memory at an address that no iteration changes."""
     if op.row.traits.names_only or op.control is not None:
         return False
     read = op.given("in", "inout", "tmp")
-    return any(is_global(v.type) for v in read) and all(_is_fixed(v, made) for v in read)
+    return any(is_global(v.type) for v in read) and all(_is_fixed(v, defined) for v in read)
 
 
-def _is_fixed(value: Value, made: set[Value]) -> bool:
+def _is_fixed(value: Value, defined: set[Value]) -> bool:
     """True if a value is defined before the loop, or recomputed inside from such values alone."""
-    if value not in made:
+    if value not in defined:
         return True
     maker = value.maker
     if maker is None or maker.regions:
         return False
     traits = maker.row.traits
     is_name = traits.names_only or traits.pure or traits.constant
-    return is_name and all(_is_fixed(v, made) for v in maker.operands)
+    return is_name and all(_is_fixed(v, defined) for v in maker.operands)
 
 
 def _writes_global(op: Operation) -> bool:

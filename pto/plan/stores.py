@@ -55,21 +55,21 @@ class Covered:
     def __str__(self) -> str:
         if not self.never:
             return f"all of {self.name} written"
-        shown = percent(self.never, self.elements)
+        share = percent(self.never, self.elements)
         at = ", ".join(map(str, self.hole or ()))
         return (
-            f"{shown} % of {self.name} never written: {self.never:,} of {self.elements:,} elements,"
+            f"{share} % of {self.name} never written: {self.never:,} of {self.elements:,} elements,"
             f" the first is {self.name}[{at}]"
         )
 
 
-def percent(part: int, whole: int) -> str:
+def percent(part: int, total: int) -> str:
     """`36`, `0.4` or `99.998`: as many digits as distinguish a part from nothing and from all."""
-    shown = f"{100 * part / whole:.0f}"
+    text = f"{100 * part / total:.0f}"
     for digits in range(1, 9):
-        if 0 < part < whole and float(shown) in (0, 100):
-            shown = f"{100 * part / whole:.{digits}f}"
-    return shown
+        if 0 < part < total and float(text) in (0, 100):
+            text = f"{100 * part / total:.{digits}f}"
+    return text
 
 
 class _Axis(NamedTuple):
@@ -91,16 +91,16 @@ class _Window(NamedTuple):
     base: Number
     axes: tuple[_Axis, ...]
 
-    def meant(self, space: IterSpace, whole: bool) -> _Window:
+    def meant(self, space: IterSpace, as_whole: bool) -> _Window:
         """The intended range of the store. A dimension along which the window moves counts as a
         whole, or from the first to the last element reached; any other is as in the program."""
-        return _Window(self.base, tuple(_meant(axis, space, whole) for axis in self.axes))
+        return _Window(self.base, tuple(_meant(axis, space, as_whole) for axis in self.axes))
 
 
-def _meant(axis: _Axis, space: IterSpace, whole: bool) -> _Axis:
+def _meant(axis: _Axis, space: IterSpace, as_whole: bool) -> _Axis:
     if not axis.moves:
         return axis
-    if whole:
+    if as_whole:
         return axis._replace(offset=0, size=axis.extent)
     offset, size = np.broadcast_arrays(_at(axis.offset, space), _at(axis.size, space))
     some = size > 0
@@ -123,7 +123,7 @@ class Uses:
 def uses(functions: Sequence[Operation], names: Mapping[Value, str]) -> dict[str, Uses] | None:
     """The uses by parameter name (`names` by argument); None if an operation accesses global memory
     other than parameters. One pass over the operations."""
-    found: dict[str, Uses] = {}
+    uses_of: dict[str, Uses] = {}
     for function in functions:
         for op in function.walk():
             if (op.traits.names_only and not _queues(op)) or op.control is Control.FUNCTION:
@@ -134,8 +134,8 @@ def uses(functions: Sequence[Operation], names: Mapping[Value, str]) -> dict[str
                 name = names.get(root(value))
                 if name is None:
                     return None
-                _note(found.setdefault(name, Uses()), op, value)
-    return found
+                _note(uses_of.setdefault(name, Uses()), op, value)
+    return uses_of
 
 
 def _note(array: Uses, op: Operation, value: Value) -> None:
@@ -215,9 +215,9 @@ class Reached:
         at = tuple(int(n) for n in np.unravel_index(first, shape))
         return Covered(name, elements, holes[0], at)
 
-    def _holes(self, whole: bool) -> Holes | None:
+    def _holes(self, as_whole: bool) -> Holes | None:
         done = np.concatenate([_boxes(space, w) for space, w in self.parts], axis=2)
-        all_meant = [_boxes(space, w.meant(space, whole)) for space, w in self.parts]
+        all_meant = [_boxes(space, w.meant(space, as_whole)) for space, w in self.parts]
         return _left(np.concatenate(all_meant, axis=2), done)
 
 
@@ -237,12 +237,12 @@ def _boxes(space: IterSpace, window: _Window) -> Ints:
     """Start and end along each axis of the non-empty boxes."""
     axes = window.axes
     count = space.count if any(axis.moves for axis in axes) else min(1, space.count)
-    found = np.empty((2, len(axes), count), np.int64)
+    boxes = np.empty((2, len(axes), count), np.int64)
     for n, axis in enumerate(axes):
-        found[0, n], found[1, n] = _at(axis.offset, space), _at(axis.size, space)
-    found[1] += found[0]
-    full = (found[1] > found[0]).all(axis=0)
-    return found if full.all() else found[:, :, full]
+        boxes[0, n], boxes[1, n] = _at(axis.offset, space), _at(axis.size, space)
+    boxes[1] += boxes[0]
+    full = (boxes[1] > boxes[0]).all(axis=0)
+    return boxes if full.all() else boxes[:, :, full]
 
 
 def _left(meant: Ints, done: Ints) -> Holes | None:
@@ -256,38 +256,38 @@ def _left(meant: Ints, done: Ints) -> Holes | None:
     both = np.concatenate([meant, done], axis=2)
     first = both[:, :, 0]
     same = (both == first[:, :, None]).all(axis=(0, 2)) if done.size else np.zeros(len(first[0]))
-    kept = [n for n, is_same in enumerate(same) if not is_same]
-    if not kept:
+    cut_axes = [n for n, is_same in enumerate(same) if not is_same]
+    if not cut_axes:
         return None
-    edges = [np.unique(both[:, n]) for n in kept]
-    if prod(len(each) for each in edges) > _MOST:
+    edges = [np.unique(both[:, n]) for n in cut_axes]
+    if prod(len(axis_edges) for axis_edges in edges) > _MOST:
         raise NotStatic
-    cells = (painted(meant[:, kept], edges) > 0) & (painted(done[:, kept], edges) == 0)
+    cells = (painted(meant[:, cut_axes], edges) > 0) & (painted(done[:, cut_axes], edges) == 0)
     places = np.argwhere(cells)
     if not len(places):
         return None
-    widths = [np.diff(each)[places[:, n]] for n, each in enumerate(edges)]
+    widths = [np.diff(axis_edges)[places[:, n]] for n, axis_edges in enumerate(edges)]
     count = int(reduce(mul, widths).sum()) * prod((first[1] - first[0])[same > 0].tolist())
     at = first[0].tolist()
-    for n, each, cell in zip(kept, edges, places[0], strict=True):
-        at[n] = int(each[cell])
+    for n, axis_edges, cell in zip(cut_axes, edges, places[0], strict=True):
+        at[n] = int(axis_edges[cell])
     return count, at
 
 
 def painted(boxes: Ints, edges: Sequence[Ints], weights: Ints | None = None) -> Ints:
     """The number (or sum of weights) of the boxes around each cell between edges: corners of boxes,
     summed along each axis."""
-    shape = tuple(len(each) for each in edges)
-    found = np.zeros(prod(shape), np.int64)
-    ends = [np.searchsorted(each, boxes[:, n]) for n, each in enumerate(edges)]
+    shape = tuple(len(axis_edges) for axis_edges in edges)
+    counts = np.zeros(prod(shape), np.int64)
+    ends = [np.searchsorted(axis_edges, boxes[:, n]) for n, axis_edges in enumerate(edges)]
     for corner in product((0, 1), repeat=len(edges)):
         index = np.ravel_multi_index([ends[n][side] for n, side in enumerate(corner)], shape)
-        added = np.bincount(index, weights, minlength=len(found)).astype(np.int64)
-        found += -added if sum(corner) % 2 else added
-    found = found.reshape(shape)
+        added = np.bincount(index, weights, minlength=len(counts)).astype(np.int64)
+        counts += -added if sum(corner) % 2 else added
+    counts = counts.reshape(shape)
     for n in range(len(edges)):
-        np.cumsum(found, axis=n, out=found)
-    return found[(slice(-1),) * len(edges)]
+        np.cumsum(counts, axis=n, out=counts)
+    return counts[(slice(-1),) * len(edges)]
 
 
 def _window(it: Iterations, value: Value) -> _Window:
@@ -328,7 +328,7 @@ def is_global(type: t.Type) -> bool:
 def unwritten(function: Operation) -> Iterator[Diagnostic]:
     """A warning for each tile with a read as its first use."""
     used: set[Value] = set()
-    found: list[tuple[Operation, Value]] = []
+    stores: list[tuple[Operation, Value]] = []
     for op in function.walk():
         row = op.row
         if row.traits.allocates and op.group(row.traits.allocates):
@@ -341,8 +341,8 @@ def unwritten(function: Operation) -> Iterator[Diagnostic]:
                 continue
             used.add(tile)
             if _reads(op, value) and _is_certain(op, tile):
-                found.append((op, tile))
-    for op, tile in found:
+                stores.append((op, tile))
+    for op, tile in stores:
         message = f"'{op.name}' op reads tile {tile.name}, and nothing has written it before"
         yield Diagnostic("PTO-V219", message, op.loc, "warning", help=_HELP)
 
@@ -407,13 +407,13 @@ def readers(function: Operation) -> dict[int, Operation] | None:
 
 def may_be_written(functions: Sequence[Operation], count: int) -> set[int]:
     """The positions of the arguments that may be written, of functions that take `count`."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for function in functions:
         positions = writers(function)
         if positions is None or len(function.regions[0].block.args) != count:
             return set(range(count))
-        found |= positions.keys()
-    return found
+        numbers |= positions.keys()
+    return numbers
 
 
 def used_parameters(
@@ -423,14 +423,14 @@ def used_parameters(
 ) -> dict[str, Operation | None]:
     """The parameters of a launch that its functions may write, or read with `users=readers`, with
     the first such operation if it is known."""
-    found: dict[str, Operation | None] = {}
+    used: dict[str, Operation | None] = {}
     for function in functions:
         parameters = names_of(function.regions[0].block.args, names)
         positions = users(function)
         any_of: dict[int, Operation | None] = dict.fromkeys(range(len(parameters)))
         for number, op in (any_of if positions is None else positions).items():
-            found[parameters[number]] = found.get(parameters[number]) or op
-    return found
+            used[parameters[number]] = used.get(parameters[number]) or op
+    return used
 
 
 def _users(function: Operation, touched: Callable[[Operation], list[Value]]) -> _Users:
@@ -448,7 +448,7 @@ def _users_within(
 ) -> _Users:
     """The same of one function; `calls` has the arguments that each call reaches."""
     args = {a: n for n, a in enumerate(function.regions[0].block.args)}
-    found: dict[int, Operation] = {}
+    users: dict[int, Operation] = {}
     for op in function.walk():
         inside = calls.get(op, {})
         if inside is None:
@@ -459,8 +459,8 @@ def _users_within(
             number = args.get(root(value))
             if number is None:
                 return None
-            found.setdefault(number, user)
-    return found
+            users.setdefault(number, user)
+    return users
 
 
 def _targets(op: Operation) -> list[Value]:

@@ -51,8 +51,8 @@ def _reaches_others(op: Operation) -> bool:
 
 
 def _mode(op: Operation) -> int | None:
-    given = op.attrs.get("ffts_mode")
-    if isinstance(given, Int):
-        return given.value
+    mode = op.attrs.get("ffts_mode")
+    if isinstance(mode, Int):
+        return mode.value
     attr = op.row.attr("ffts_mode")
     return attr.default if attr is not None and isinstance(attr.default, int) else None

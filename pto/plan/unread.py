@@ -44,7 +44,7 @@ def unread(function: Operation) -> Iterator[Diagnostic]:
     for op in function.walk():
         if not _note(op, tiles):
             return
-    for tile in [each for each in tiles.values() if each.is_read]:
+    for tile in [candidate for candidate in tiles.values() if candidate.is_read]:
         for other in tiles.values():
             other.is_read |= tile.meets(other)
     read = {key for key, tile in tiles.items() if tile.is_read}
@@ -66,10 +66,10 @@ def _note(op: Operation, tiles: dict[Value, _Tile]) -> bool:
     """Record the accesses of an operation to tiles; False if some aliases cannot be followed."""
     row = op.row
     if row.traits.allocates and len(op.results) == 1 and isinstance(op.results[0].type, t.TileBuf):
-        place = op.group(row.traits.allocates)
-        start = place[0].number if place else None
+        address = op.group(row.traits.allocates)
+        start = address[0].number if address else None
         tiles[op.results[0]] = _Tile(op.results[0], start=start)
-        return not place or start is not None
+        return not address or start is not None
     if any(_is_local(v) for v in (*op.operands, *op.results)):
         return False
     if is_name(op):

@@ -18,6 +18,6 @@ def bind(function: Operation, numbers: Mapping[str, int]) -> None:
         if parameter.name in numbers and isinstance(parameter.type, Scalar):
             constant = builder.constant(numbers[parameter.name], parameter.type)
             parameter.replace_all_uses(constant)
-    entry.args = [each for each in entry.args if each.name not in numbers]
-    types = tuple(each.type for each in entry.args)
+    entry.args = [arg for arg in entry.args if arg.name not in numbers]
+    types = tuple(arg.type for arg in entry.args)
     function.attrs["function_type"] = OfType(Function(types, ()))

@@ -57,10 +57,10 @@ def _renumber(op: Operation, height: int, columns: int, rows: int, builder: Buil
         user.set_operands([back.results[0] if v is number else v for v in user.operands])
 
 
-def _in_groups(n: IndexMath, place: Value, height: int, columns: int, rows: int) -> Value:
+def _in_groups(n: IndexMath, number: Value, height: int, columns: int, rows: int) -> Value:
     """The number of the block that runs at this place; the last group may have fewer rows."""
-    group = n.floordiv(place, rows * columns)
-    inside = n.sub(place, n.mul(group, rows * columns))
+    group = n.floordiv(number, rows * columns)
+    inside = n.sub(number, n.mul(group, rows * columns))
     top = n.mul(group, rows)
     tall: Number = rows if height % rows == 0 else n.min(n.sub(height, top), rows)
     column = n.floordiv(inside, tall)

@@ -24,26 +24,26 @@ class Edit:
 
 def apply(edits: Sequence[Edit]) -> list[Operation]:
     """Insert the edits one after the other; returns the new operations, for removal."""
-    made: list[Operation] = []
+    inserted: list[Operation] = []
     for edit in edits:
         block, op = edit.anchor.home, _parsed(edit.text)
         block.insert(block.ops.index(edit.anchor) + edit.after, op)
-        made.append(op)
-    return made
+        inserted.append(op)
+    return inserted
 
 
-def take_out(made: Sequence[Operation]) -> None:
-    for op in made:
+def take_out(inserted: Sequence[Operation]) -> None:
+    for op in inserted:
         op.erase()
 
 
 @contextmanager
 def applied(edits: Sequence[Edit]) -> Generator[None]:
-    made = apply(edits)
+    inserted = apply(edits)
     try:
         yield
     finally:
-        take_out(made)
+        take_out(inserted)
 
 
 def _parsed(text: str) -> Operation:
@@ -58,9 +58,9 @@ def _parsed(text: str) -> Operation:
 
 def text_of(module: Module, edits: Sequence[Edit], source: str) -> str:
     """The text of an edited module: its source with further lines, if that is equivalent."""
-    found = _with_lines(edits, source)
-    if found is not None and same(parse(found).op, module.op):
-        return found
+    text = _with_lines(edits, source)
+    if text is not None and same(parse(text).op, module.op):
+        return text
     return print_module(module)
 
 
@@ -88,8 +88,14 @@ def _with_lines(edits: Sequence[Edit], source: str) -> str | None:
 
 def _last_line(tokens: Tokens, source: str, op: Operation, start: int) -> int:
     """The last line of an operation: before the next one begins, or the braces around it close."""
-    following = [each.where.start for each in _behind(op) if isinstance(each.where, Span)]
-    limit = min((each for each in following if each > start), default=len(source))
+    following = [
+        start_behind.where.start
+        for start_behind in _behind(op)
+        if isinstance(start_behind.where, Span)
+    ]
+    limit = min(
+        (start_behind for start_behind in following if start_behind > start), default=len(source)
+    )
     limit = source.rfind("\n", 0, limit) + 1 if following else limit
     at = next(n for n in range(len(tokens.ends)) if tokens.start(n) == start)
     depth, end = 0, tokens.ends[at]

@@ -41,9 +41,9 @@ class Insertions:
     def finish(self) -> None:
         for block in {op.home for op in (*self._before, *self._after)}:
             block.set_ops(
-                each
+                ordered
                 for op in block.ops
-                for each in (*self._before.get(op, ()), op, *self._after.get(op, ()))
+                for ordered in (*self._before.get(op, ()), op, *self._after.get(op, ()))
             )
 
 

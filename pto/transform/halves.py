@@ -53,9 +53,9 @@ def halved_tiles(function: Operation) -> dict[Value, int]:
     """
     ops = list(function.walk())[1:]
     axes: dict[Value, int] = {}
-    known = -1
-    while known != len(axes):
-        known = len(axes)
+    count = -1
+    while count != len(axes):
+        count = len(axes)
         for op in ops:
             _spread(op, axes)
     for op in ops:
@@ -71,27 +71,29 @@ def _spread(op: Operation, axes: dict[Value, int]) -> None:
     tiles = [v for v in (*op.given("in", "out", "inout"), *op.results) if _is_tile(v)]
     if op.row in _QUEUE:
         _join(op, tiles, {ROWS}, axes)
-    found = {axes[t] for t in tiles if t in axes}
-    if not found or op.row in _QUEUE or op.row in (*_REGIONS, TLOAD, TSTORE):
+    split_axes = {axes[t] for t in tiles if t in axes}
+    if not split_axes or op.row in _QUEUE or op.row in (*_REGIONS, TLOAD, TSTORE):
         return
     if op.body is RESHAPE:
         _spread_names(op, tiles[0], tiles[1], axes)
     elif _is_elementwise(op):
-        _join(op, tiles, found, axes)
+        _join(op, tiles, split_axes, axes)
     elif _treats_rows_alone(op):
         shared = _row_for_all(op)
         if shared is not None and shared in axes:
             raise WholeTiles(op, "adds rows of both halves")
-        _join(op, [t for t in tiles if t is not shared], found | {ROWS}, axes)
+        _join(op, [t for t in tiles if t is not shared], split_axes | {ROWS}, axes)
     else:
         raise WholeTiles(op, "does not treat rows alone")
 
 
-def _join(op: Operation, tiles: Iterable[Value], found: set[int], axes: dict[Value, int]) -> None:
+def _join(
+    op: Operation, tiles: Iterable[Value], split_axes: set[int], axes: dict[Value, int]
+) -> None:
     tiles = list(tiles)
-    if len(found | {axes[t] for t in tiles if t in axes}) > 1:
+    if len(split_axes | {axes[t] for t in tiles if t in axes}) > 1:
         raise WholeTiles(op, "does not treat rows alone")
-    axes |= dict.fromkeys(tiles, *found)
+    axes |= dict.fromkeys(tiles, *split_axes)
 
 
 def _spread_names(op: Operation, source: Value, named: Value, axes: dict[Value, int]) -> None:
@@ -143,13 +145,13 @@ def _require_halves(op: Operation, axes: dict[Value, int]) -> None:
         if type.shape[axis] % 2 or boxes or ragged or cut:
             raise WholeTiles(op, f"makes {type}, whose halves are no tiles")
     for tile, extent in _extents(op, axes):
-        asked = extent.maker is not None and extent.maker.row is GET_VALIDSHAPE
-        if not asked and extent.number != _tile(tile).shape[axes[tile]]:
+        is_queried = extent.maker is not None and extent.maker.row is GET_VALIDSHAPE
+        if not is_queried and extent.number != _tile(tile).shape[axes[tile]]:
             raise WholeTiles(op, "has rows that are counted when it runs")
     for tile in (v for v in op.results if v in axes):
-        own = _tile(tile).valid[axes[tile]]
-        if own is not None and own != _tile(tile).shape[axes[tile]]:
-            raise WholeTiles(op, f"has {own} rows of {_tile(tile).shape[axes[tile]]}")
+        valid = _tile(tile).valid[axes[tile]]
+        if valid is not None and valid != _tile(tile).shape[axes[tile]]:
+            raise WholeTiles(op, f"has {valid} rows of {_tile(tile).shape[axes[tile]]}")
     if op.row is GET_VALIDSHAPE and op.operands[0] in axes:
         users = op.results[axes[op.operands[0]]].uses
         if any(u.row not in (*POP_AT.values(), ALLOC_TILE, SET_VALIDSHAPE) for u in users):
@@ -159,12 +161,12 @@ def _require_halves(op: Operation, axes: dict[Value, int]) -> None:
 def _extents(op: Operation, axes: dict[Value, int]) -> list[tuple[Value, Value]]:
     """The numbers that say how many rows a halved tile has, each with its tile."""
     described = op.operands[:1] if op.row is SET_VALIDSHAPE else op.results
-    found: list[tuple[Value, Value]] = []
+    extents: list[tuple[Value, Value]] = []
     if op.row in (ALLOC_TILE, SET_VALIDSHAPE, *POP_AT.values()):
         for tile in (v for v in described if v in axes):
             extent = op.operand(("valid_row", "valid_col")[axes[tile]])
-            found += [] if extent is None else [(tile, extent)]
-    return found
+            extents += [] if extent is None else [(tile, extent)]
+    return extents
 
 
 def _require_window(op: Operation, tile: Value, axis: int) -> None:
@@ -185,9 +187,9 @@ def halve(function: Operation, axes: dict[Value, int]) -> None:
     """Let a vector function work on the half of the rows that its sub-block has."""
     first = function.regions[0].block.ops[0]
     builder = Builder(function)
-    asked = builder.make(GET_SUBBLOCK_IDX, results=[_LONG])
-    number = builder.make(INDEX_CAST, {"in": asked.results[0]}, results=[INDEX])
-    first.home.insert(0, asked, number)
+    sub_block_op = builder.make(GET_SUBBLOCK_IDX, results=[_LONG])
+    number = builder.make(INDEX_CAST, {"in": sub_block_op.results[0]}, results=[INDEX])
+    first.home.insert(0, sub_block_op, number)
     sub_block = number.results[0]
     for op in list(function.walk())[1:]:
         for tile, extent in _extents(op, axes):
@@ -208,9 +210,9 @@ def pass_halves(function: Operation) -> None:
     """Let all queues of a function pass upper and lower halves."""
     for op in function.walk():
         if op.row in _QUEUE:
-            whole = op.attrs["split"]
-            assert isinstance(whole, Int)
-            op.attrs["split"] = replace(whole, value=_UPPER_LOWER)
+            split = op.attrs["split"]
+            assert isinstance(split, Int)
+            op.attrs["split"] = replace(split, value=_UPPER_LOWER)
 
 
 def _half_type(tile: Value, axis: int) -> TileBuf:
@@ -232,10 +234,10 @@ def _halve_window(op: Operation, tile: Value, sub_block: Value, builder: Builder
     offsets, sizes = maker.group("offsets"), maker.group("sizes")
     offsets[-2] = numbers.value(numbers.add(offsets[-2], numbers.mul(sub_block, half)))
     sizes[-2] = numbers.value(half)
-    own = {"source": maker.group("source"), "offsets": offsets, "sizes": sizes}
+    operands = {"source": maker.group("source"), "offsets": offsets, "sizes": sizes}
     shape = (*type.shape[:-2], half, type.shape[-1])
     made = builder.make(
-        PARTITION_VIEW, own, attrs=maker.attrs, results=[replace(type, shape=shape)]
+        PARTITION_VIEW, operands, attrs=maker.attrs, results=[replace(type, shape=shape)]
     )
     op.home.insert(op.home.ops.index(op), made)
     op.set_group(name, made.results)

@@ -116,16 +116,16 @@ def _result(loop: Operation, loads: Sequence[_Load], count: int, builder: Builde
     body = loop.regions[0].block
     places = [body.ops.index(load.op) for load in loads]
     groups = unrolled(loop, count, builder)
-    for load, place in zip(loads, places, strict=True):
-        _join(load, [_copy_of(group, groups[0], place) for group in groups], builder)
+    for load, position in zip(loads, places, strict=True):
+        _join(load, [_copy_of(group, groups[0], position) for group in groups], builder)
     sizes = ", ".join(f"{load.size} to {load.size * count}" for load in loads)
     return PassResult(f"loads for {count} iterations at once: from {sizes} along k", loop.loc)
 
 
-def _copy_of(group: Sequence[Operation], first: Sequence[Operation], place: int) -> Operation:
+def _copy_of(group: Sequence[Operation], first: Sequence[Operation], position: int) -> Operation:
     """The copy of an operation of the first iteration in another one, which begins with the
     arithmetic of its counter."""
-    return group[place + len(group) - len(first)]
+    return group[position + len(group) - len(first)]
 
 
 def _join(load: _Load, copies: Sequence[Operation], builder: Builder) -> None:

@@ -68,13 +68,13 @@ def _obstacle(function: Operation) -> str:
 def _common(function: Operation) -> set[Operation]:
     """Operations that are the same for all blocks: constants, and names and numbers made of them
     and of arguments."""
-    found: set[Operation] = set()
+    common: set[Operation] = set()
     for op in function.regions[0].block.ops:
-        varies = any(v.maker is not None and v.maker not in found for v in op.operands)
+        varies = any(v.maker is not None and v.maker not in common for v in op.operands)
         describes = op.traits.constant or (op.traits.pure and not op.regions)
         if not varies and describes and op.row not in (GET_BLOCK_IDX, GET_BLOCK_NUM):
-            found.add(op)
-    return found
+            common.add(op)
+    return common
 
 
 def _number(loop: Operation, block: Value, blocks: int, builder: Builder) -> None:

@@ -64,19 +64,19 @@ class Popped:
         ops, row = self.pop.home.ops, POP_AT[self.to]
         end = _place(_beside(users[-1], self.pop)) if users else 0
         between = ops[_place(self.pop) + 1 : end + 1]
-        inside = any(each.row is row for op in between for each in op.walk() if each is not op)
+        inside = any(inner.row is row for op in between for inner in op.walk() if inner is not op)
         return not inside and not (self.to == VECTOR and any(op.row is row for op in between))
 
 
 def free_order(popped: Sequence[Popped]) -> list[tuple[Popped, Operation]]:
     """Each tile of a queue with the operation behind which its slot is freed, in this order."""
-    found: list[tuple[Popped, Operation]] = []
+    out: list[tuple[Popped, Operation]] = []
     last: dict[object, Operation] = {}  # by block
-    for each in popped:
-        before = last.get(each.pop.home, each.end)
-        last[each.pop.home] = end = max(before, each.end, key=_place)
-        found.append((each, end))
-    return found
+    for pop in popped:
+        before = last.get(pop.pop.home, pop.end)
+        last[pop.pop.home] = end = max(before, pop.end, key=_place)
+        out.append((pop, end))
+    return out
 
 
 def slots_needed(order: Sequence[tuple[Popped, Operation]]) -> int | None:
@@ -85,10 +85,10 @@ def slots_needed(order: Sequence[tuple[Popped, Operation]]) -> int | None:
     Slots are given back half a ring at a time, the two of a small ring together.
     """
     most = 1
-    for each, end in order:
-        ops = each.pop.home.ops
-        held = ops[_place(each.pop) : _place(end) + 1]
-        most = max(most, sum(op.row is each.pop.row for op in held))
+    for pop, end in order:
+        ops = pop.pop.home.ops
+        between = ops[_place(pop.pop) : _place(end) + 1]
+        most = max(most, sum(op.row is pop.pop.row for op in between))
     return next((n for n in _SLOTS if most <= (1 if n == _SLOTS[0] else n // 2 + 1)), None)
 
 

@@ -29,12 +29,13 @@ def _keeps_type(use: Operation) -> bool:
 def _state(op: Operation) -> None:
     result = op.results[0]
     type = result.type
-    given = [op.operand(name) for name in _NAMES]
-    numbers = [None if v is None else v.number for v in given]
+    operands = [op.operand(name) for name in _NAMES]
+    numbers = [None if v is None else v.number for v in operands]
     if not isinstance(type, TileBuf) or numbers == [None, None]:
         return
     rows, cols = (
-        own if own is not None else n for own, n in zip(type.tile.valid, numbers, strict=True)
+        static if static is not None else n
+        for static, n in zip(type.tile.valid, numbers, strict=True)
     )
     result.type = TileBuf(type.elem, replace(type.tile, valid=(rows, cols)))
     for name, number in zip(_NAMES, (rows, cols), strict=True):

@@ -48,11 +48,11 @@ class Reuse:
         written: set[Value] = set()
         for at, op in enumerate(list(block.ops)):
             for target in tiles_of(op, "out"):
-                made = allocation(target)
-                fresh = made not in written and made in self._temporary
-                written.add(made)
-                if fresh and isinstance(op.body, Lane) and _is_made_in(block, made):
-                    self._merge(block, op, at, (made, target), last)
+                buffer = allocation(target)
+                fresh = buffer not in written and buffer in self._temporary
+                written.add(buffer)
+                if fresh and isinstance(op.body, Lane) and _is_made_in(block, buffer):
+                    self._merge(block, op, at, (buffer, target), last)
 
     def _merge(
         self,
@@ -62,20 +62,20 @@ class Reuse:
         result: tuple[Value, Value],
         last: dict[Value, int],
     ) -> None:
-        made, target = result
+        buffer, target = result
         for source in _overwritable(op):
             old = allocation(source)
             dead = last.get(old) == at and _is_made_in(block, old)
-            if not dead or old is made or _way(target) != _way(source) or _escapes(old, made):
+            if not dead or old is buffer or _way(target) != _way(source) or _escapes(old, buffer):
                 continue
-            if not (self._one_region(block, made, old) and _is_seen(old, made)):
+            if not (self._one_region(block, buffer, old) and _is_seen(old, buffer)):
                 continue
-            if target is not made and not self._one_region(block, target, source):
+            if target is not buffer and not self._one_region(block, target, source):
                 continue
-            self._replace(made, old)
-            if target is not made:
+            self._replace(buffer, old)
+            if target is not buffer:
                 self._replace(target, source)
-            last[old] = last.get(made, at)
+            last[old] = last.get(buffer, at)
             return
 
     def _one_region(self, block: Block, new: Value, old: Value) -> bool:
@@ -101,16 +101,16 @@ def _is_made_in(block: Block, value: Value) -> bool:
 
 def _way(value: Value) -> list[object]:
     """How a tile comes from its allocation: types, extents and offsets."""
-    found: list[object] = [value.type]
+    parts: list[object] = [value.type]
     while value.maker is not None and value.maker.operands:
         maker = value.maker
         rest = 0 if maker.row is ALLOC_TILE else 1
-        found += [maker.name, maker.attrs, *maker.operands[rest:]]
+        parts += [maker.name, maker.attrs, *maker.operands[rest:]]
         if rest == 0:
             break
         value = maker.operands[0]
-        found.append(value.type)
-    return found
+        parts.append(value.type)
+    return parts
 
 
 def _escapes(*tiles: Value) -> bool:
@@ -124,12 +124,12 @@ def _escapes(*tiles: Value) -> bool:
     return False
 
 
-def _is_seen(old: Value, made: Value) -> bool:
-    """True if no use of `made`, which is in the block of `old`, comes before `old`."""
+def _is_seen(old: Value, buffer: Value) -> bool:
+    """True if no use of `buffer`, which is in the block of `old`, comes before `old`."""
     first = old.maker
     assert first is not None
     ops = first.home.ops
-    for use in made.uses:
+    for use in buffer.uses:
         op = next(op for op in (use, *use.ancestors()) if op.parent is first.parent)
         if use.row is not SET_VALIDSHAPE and ops.index(op) < ops.index(first):
             return False

@@ -108,7 +108,7 @@ def scheduled(
 ) -> tuple[ProgramLaunch, list[list[PassResult]]]:
     """A copy of the program after every step, with the changes of each step."""
     result = ProgramLaunch(copied(launch.module), launch.blocks)
-    changes = [PASSES[each.name].run(result, each.number) for each in schedule]
+    changes = [PASSES[step.name].run(result, step.number) for step in schedule]
     for function in result.functions:
         tidy(function)
     return result, changes

@@ -44,17 +44,17 @@ def _moves(row: Instr, operand: Operand, profile: Profile) -> bool:
 
 
 def _complete(op: Operation, operand: Operand, profile: Profile, builder: Builder) -> None:
-    given = op.operand(operand.name)
-    if operand.element and given is not None:
-        type = _retyped(given.type, operand.element)
-        parts = (BITCAST, {"src": given}, f"{given.name}_seen")
+    value = op.operand(operand.name)
+    if operand.element and value is not None:
+        type = _retyped(value.type, operand.element)
+        parts = (BITCAST, {"src": value}, f"{value.name}_seen")
     else:
         type = planned(Case(op, profile), operand)
         parts = (ALLOC_TILE, None, _NAME)
     if type is not None:
-        made = builder.make(*parts[:2], results=[type], names=[parts[2]], where=op.loc)
-        op.home.insert(op.home.ops.index(op), made)
-        op.set_group(operand.name, made.results)
+        viewed = builder.make(*parts[:2], results=[type], names=[parts[2]], where=op.loc)
+        op.home.insert(op.home.ops.index(op), viewed)
+        op.set_group(operand.name, viewed.results)
 
 
 def _retyped(type: Type, element: str) -> TileBuf | None:

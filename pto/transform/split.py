@@ -64,14 +64,14 @@ class SplitProgram:
 def split(module: Module, entry: str, profile: Profile) -> SplitProgram:
     """The program with two functions for `entry`."""
     module = copied(module)
-    whole = next(f for f in module.functions() if f.has_body and f.symbol == entry)
-    joined = _Joined(whole, in_memory=profile.sync.queue_slots == "gm")
+    function = next(f for f in module.functions() if f.has_body and f.symbol == entry)
+    joined = _Joined(function, in_memory=profile.sync.queue_slots == "gm")
     joined.join()
-    home, parts = whole.home, {side: joined.part(side) for side in (CUBE, VECTOR)}
+    home, parts = function.home, {side: joined.part(side) for side in (CUBE, VECTOR)}
     why = joined.share_rows(parts)
     for side, part in parts.items():
         joined.open(part, side)
-    home.set_ops([*(op for op in home.ops if op is not whole), *parts.values()])
+    home.set_ops([*(op for op in home.ops if op is not function), *parts.values()])
     return SplitProgram(module, joined.slots_nbytes, why)
 
 
@@ -85,13 +85,13 @@ def half_name(symbol: str, side: str) -> str:
 
 def _arrays(op: Operation) -> dict[Value, bool]:
     """The arrays of the launch that an instruction uses; True if it writes one."""
-    found: dict[Value, bool] = {}
+    arrays: dict[Value, bool] = {}
     for operand in op.row.operands if is_work(op) else ():
         for value in op.group(operand.name):
             root = value.origin(lambda op: op.traits.names_only)
             if isinstance(root.type, Ptr):
-                found[root] = found.get(root, False) or operand.role in ("out", "inout")
-    return found
+                arrays[root] = arrays.get(root, False) or operand.role in ("out", "inout")
+    return arrays
 
 
 def _acts(op: Operation) -> bool:
@@ -144,15 +144,15 @@ class _Joined:
             elif used:
                 self._check_ordered(op, used)
         for to in OTHER:
-            self._bind([each for each in self.popped if each.to == to])
+            self._bind([pop for pop in self.popped if pop.to == to])
 
     def _put(
         self, before: Operation, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
     ) -> Operation:
-        made = self.builder.make(row, operands, **parts)
-        made.where = before.where
-        before.home.insert(before.home.ops.index(before), made)
-        return made
+        created = self.builder.make(row, operands, **parts)
+        created.where = before.where
+        before.home.insert(before.home.ops.index(before), created)
+        return created
 
     def _pass(
         self, before: Operation, to: str, tile: Value, popped: Type, sizes: Operands = None
@@ -173,45 +173,45 @@ class _Joined:
             raise _refused(op, "uses tiles of both cores, and is no plain move")
         assert isinstance(src.type, TileBuf)
         assert isinstance(dst.type, TileBuf)
-        given, wanted = src.type.tile, dst.type.tile
-        to = self._receiver(given, wanted)
+        source_tile, wanted = src.type.tile, dst.type.tile
+        to = self._receiver(source_tile, wanted)
         if to is None:
-            raise _refused(op, f"moves {given} to {wanted}, which a queue does not convert")
+            raise _refused(op, f"moves {source_tile} to {wanted}, which a queue does not convert")
         if fenced and to == VECTOR:  # the cube has read what the vector core may write again
             self._put(op, FULL_FENCE, attrs={"scope": Enum("fence_scope", "gm")})
         kind: TileBuf = dst.type
         sizes: dict[str, Value] = {}
         if None in wanted.valid:
-            found = self._put(op, GET_VALIDSHAPE, {"source": dst}, results=[INDEX, INDEX])
-            sizes["valid_row"], sizes["valid_col"] = found.results
+            region = self._put(op, GET_VALIDSHAPE, {"source": dst}, results=[INDEX, INDEX])
+            sizes["valid_row"], sizes["valid_col"] = region.results
             kind = TileBuf(dst.type.elem, replace(wanted, valid=(None, None)))
         popped = self._pass(op, to, src, kind, sizes)
         popped.move = popped.end = self._put(op, TMOV, {"src": popped.tile, "dst": dst})
         op.erase()
 
-    def _receiver(self, given: TileType, wanted: TileType) -> str | None:
+    def _receiver(self, source_tile: TileType, wanted: TileType) -> str | None:
         """The core that pops a tile of one type as another; None if no queue passes it so."""
-        if given.dtype is not wanted.dtype:
+        if source_tile.dtype is not wanted.dtype:
             return None
-        if given.role is Role.ACC:
+        if source_tile.role is Role.ACC:
             return VECTOR if wanted.layout == ND else None
         pushed = ND if self.in_memory else NZ  # rows in global memory, which a load makes boxes of
-        return CUBE if (given.layout, wanted.layout) == (pushed, NZ) else None
+        return CUBE if (source_tile.layout, wanted.layout) == (pushed, NZ) else None
 
     def _bind(self, popped: list[Popped]) -> None:
         """Let the popped tiles of one core stand for those they are moved to, and free slots."""
-        for each in popped:
-            if not each.bind() and each.to == CUBE:
-                assert each.move is not None
-                raise _refused(each.move, "passes a tile that L1 keeps while others follow")
+        for pop in popped:
+            if not pop.bind() and pop.to == CUBE:
+                assert pop.move is not None
+                raise _refused(pop.move, "passes a tile that L1 keeps while others follow")
         order = free_order(popped)
         slots = slots_needed(order)
         if slots is None:
             raise _refused(popped[0].pop, "is one of more tiles than a queue holds at a time")
         self.slots = max(self.slots, slots)
-        for each, end in reversed(order):
-            free = self.builder.make(FREE_AT[each.to], attrs=_WHOLE)
-            free.where = each.pop.where
+        for pop, end in reversed(order):
+            free = self.builder.make(FREE_AT[pop.to], attrs=_WHOLE)
+            free.where = pop.pop.where
             end.home.insert(end.home.ops.index(end) + 1, free)
 
     def _wait_for_vector(self, op: Operation) -> None:
@@ -287,12 +287,12 @@ class _Joined:
 
     def _opened(self, twin: Operation, builder: Builder, side: str) -> list[Operation]:
         """The operations that open an end of the queue: its buffers, its slots, and itself."""
-        made: list[Operation] = []
+        created: list[Operation] = []
         buffers: dict[str, Value] = {}
 
         def put(row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Value:
-            made.append(builder.make(row, operands, **parts))
-            return made[-1].results[0]
+            created.append(builder.make(row, operands, **parts))
+            return created[-1].results[0]
 
         for end, bit, space, operand in _ENDS:
             attrs: dict[str, Attribute] = {"name": Str(f"to_{end}")}
@@ -307,8 +307,10 @@ class _Joined:
         if self.in_memory:
             block, type = twin.regions[0].block, Ptr(scalar_type(F32))
             block.args.append(Value(type, SLOTS_ARGUMENT, block))
-            own = twin.signature
-            twin.attrs["function_type"] = OfType(Function((*own.inputs, type), own.results))
+            signature = twin.signature
+            twin.attrs["function_type"] = OfType(
+                Function((*signature.inputs, type), signature.results)
+            )
             number = put(INDEX_CAST, {"in": put(GET_BLOCK_IDX, results=[_LONG])}, results=[INDEX])
             words = builder.constant(self.slots_nbytes // 4, INDEX)
             offset = put(MULI, {"lhs": number, "rhs": words}, results=[INDEX])
@@ -319,7 +321,7 @@ class _Joined:
         attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
         if not self.in_memory and not self.halved:
             attrs["nosplit"] = Bool(True)
-        return [*made, builder.make(OPEN_AT[side], buffers, attrs=attrs)]
+        return [*created, builder.make(OPEN_AT[side], buffers, attrs=attrs)]
 
 
 def _require_own_arrays(vector: Operation) -> None:

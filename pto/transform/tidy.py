@@ -60,21 +60,23 @@ def _hoist_numbers(function: Operation) -> None:
                 op.move_before(loop)
 
 
-def _join_equal(block: Block, known: dict[object, list[Value]]) -> None:
+def _join_equal(block: Block, seen_values: dict[object, list[Value]]) -> None:
     """Join equal numbers and constants where the first is visible, and equal views of a tile."""
-    known = dict(known)
+    seen_values = dict(seen_values)
     for op in list(block.ops):
         joins = op.traits.constant or computes_number(op)
         if joins or op.row is SUBVIEW or _is_static_reshape(op):
             kinds = tuple(str(r.type) for r in op.results)
             attrs = str(sorted(op.attrs.items(), key=str))
-            found = known.setdefault((op.name, *op.operands, kinds, op.segments, attrs), op.results)
-            if found is not op.results:
-                for result, first in zip(op.results, found, strict=True):
+            first_results = seen_values.setdefault(
+                (op.name, *op.operands, kinds, op.segments, attrs), op.results
+            )
+            if first_results is not op.results:
+                for result, first in zip(op.results, first_results, strict=True):
                     result.replace_all_uses(first)
                 op.erase()
         for inner in op.blocks():
-            _join_equal(inner, known)
+            _join_equal(inner, seen_values)
 
 
 def _is_static_reshape(op: Operation) -> bool:
@@ -116,30 +118,30 @@ class _Regions:
 
     # known regions
 
-    def _after(self, ops: Iterable[Operation], known: Known) -> Known:
-        known = dict(known)
+    def _after(self, ops: Iterable[Operation], regions: Known) -> Known:
+        regions = dict(regions)
         for op in ops:
             tile = self._set(op)
             if tile is not None:
-                known[tile] = _extents(op)
+                regions[tile] = _extents(op)
             elif op.regions:
-                known = self._around(op, known)
+                regions = self._around(op, regions)
             else:
-                known |= self._made(op)
-        return known
+                regions |= self._made(op)
+        return regions
 
-    def _inside(self, op: Operation, known: Known) -> Known:
+    def _inside(self, op: Operation, regions: Known) -> Known:
         """The known regions at the start of the body; for a loop, in every iteration."""
         while op.is_loop:
-            ends = [self._after(block.ops, known) for block in op.blocks()]
-            steady = {t: e for t, e in known.items() if all(_same(end.get(t), e) for end in ends)}
-            if len(steady) == len(known):
+            ends = [self._after(block.ops, regions) for block in op.blocks()]
+            steady = {t: e for t, e in regions.items() if all(_same(end.get(t), e) for end in ends)}
+            if len(steady) == len(regions):
                 break
-            known = steady
-        return known
+            regions = steady
+        return regions
 
-    def _around(self, op: Operation, known: Known) -> Known:
-        start = self._inside(op, known)
+    def _around(self, op: Operation, regions: Known) -> Known:
+        start = self._inside(op, regions)
         ends = [self._after(block.ops, start) for block in op.blocks()]
         return {t: e for t, e in start.items() if all(_same(end.get(t), e) for end in ends)}
 
@@ -148,46 +150,46 @@ class _Regions:
     def straighten(self) -> None:
         self._straighten(self._function.regions[0].block, {})
 
-    def _straighten(self, block: Block, known: Known) -> None:
+    def _straighten(self, block: Block, regions: Known) -> None:
         """Remove set_validshape operations that change nothing or are not used."""
         idle: dict[Value, Idle] = {}
-        kept: dict[Operation, None] = {}
+        remaining: dict[Operation, None] = {}
         for op in block.ops:
             tile = self._set(op)
             if tile is None:
-                known = self._passed(op, known, idle)
-                kept[op] = None
+                regions = self._passed(op, regions, idle)
+                remaining[op] = None
                 continue
             extents = _extents(op)
-            before = known.get(tile)
+            before = regions.get(tile)
             if tile in idle:
                 earlier, before = idle.pop(tile)
-                del kept[earlier]
+                del remaining[earlier]
                 if earlier.row is ALLOC_TILE:
                     for name in ("valid_row", "valid_col"):
                         earlier.set_group(name, op.group(name))
                     op, before = earlier, None
             if not _same(before, extents):
-                idle[tile], kept[op] = (op, before), None
-            known[tile] = extents
+                idle[tile], remaining[op] = (op, before), None
+            regions[tile] = extents
         for op, _ in idle.values():
             maker = op.operands[0].maker if op.row is SET_VALIDSHAPE else None
             if maker is not None and maker.parent is block:  # the tile ends here too
-                del kept[op]
-        block.set_ops(kept)
+                del remaining[op]
+        block.set_ops(remaining)
 
-    def _passed(self, op: Operation, known: Known, idle: dict[Value, Idle]) -> Known:
-        for each in op.walk():
-            for value in each.operands:
+    def _passed(self, op: Operation, regions: Known, idle: dict[Value, Idle]) -> Known:
+        for inner in op.walk():
+            for value in inner.operands:
                 idle.pop(value, None)
         if not op.regions:
-            made = self._made(op)
-            idle.update((tile, (op, None)) for tile in made if op.row is ALLOC_TILE)
-            return known | made
-        self._entry[op] = known
+            created = self._made(op)
+            idle.update((tile, (op, None)) for tile in created if op.row is ALLOC_TILE)
+            return regions | created
+        self._entry[op] = regions
         for block in op.blocks():
-            self._straighten(block, dict(self._inside(op, known)))
-        return self._around(op, known)
+            self._straighten(block, dict(self._inside(op, regions)))
+        return self._around(op, regions)
 
     # loop-invariant settings
 
@@ -226,16 +228,16 @@ class _Regions:
     def _wanted(self, body: Block, tile: Value) -> Operation | None:
         """The operation that sets the only region in which the tile is used; None if several."""
         now: Operation | None = None
-        found: list[Operation] = []
+        settings: list[Operation] = []
         for op in body.ops:
             if self._set(op) == tile:
                 now = op
-            elif any(v is tile for each in op.walk() for v in each.operands):
+            elif any(v is tile for inner in op.walk() for v in inner.operands):
                 if now is None:
                     return None
-                found.append(now)
-        alike = all(_same(_extents(op), _extents(found[0])) for op in found)
-        return found[0] if found and alike else None
+                settings.append(now)
+        alike = all(_same(_extents(op), _extents(settings[0])) for op in settings)
+        return settings[0] if settings and alike else None
 
 
 def _is_opaque(tile: Value) -> bool:

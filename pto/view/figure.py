@@ -20,12 +20,12 @@ INK, PALE, GREY = "#222222", "#ffffff", "#b0b0b0"
 TITLE: dict[str, Any] = {"fontsize": 11, "loc": "left", "color": INK}
 
 
-def new_figure(size: tuple[float, float], headline: str, what: str) -> Figure:
-    """An empty figure; `what` names the picture in the error if matplotlib is missing."""
+def new_figure(size: tuple[float, float], headline: str, subject: str) -> Figure:
+    """An empty figure; `subject` names the picture in the error if matplotlib is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise not_installed(f"drawing {what}", "matplotlib", "plot") from None
+        raise not_installed(f"drawing {subject}", "matplotlib", "plot") from None
     figure = Figure(figsize=size, layout="constrained", facecolor=PALE)
     figure.suptitle(headline, fontsize=15, fontweight="bold", color=INK)
     return figure

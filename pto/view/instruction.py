@@ -35,9 +35,9 @@ def page(row: Instr) -> list[Piece]:
     for chip, text in cost_texts(row).items():
         out += _line(f"cost {chip}", text)
     out += _rules(row)
-    shown = example(row)
-    if shown:
-        out += [("", "\n"), ("dim", "example\n"), ("", f"  {shown}\n")]
+    sample = example(row)
+    if sample:
+        out += [("", "\n"), ("dim", "example\n"), ("", f"  {sample}\n")]
     for note in row.notes:
         out += [("", "\n"), ("note", "note "), ("", f"{note}\n")]
     return [*out, ("", "\n"), ("dim", f"source: {'; '.join(row.cite)}\n")]

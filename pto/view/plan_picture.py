@@ -69,26 +69,26 @@ def draw(plan: FunctionPlan, file: Path) -> None:
 
 def picture(plan: FunctionPlan) -> Figure:
     """The picture as a matplotlib figure, for a notebook or a page."""
-    shown = bars(plan)
-    uses = [use for use in plan.uses if shown.get(use.space.value)]
-    count = sum(map(len, shown.values()))
+    bars_of = bars(plan)
+    uses = [use for use in plan.uses if bars_of.get(use.space.value)]
+    count = sum(map(len, bars_of.values()))
     if not uses or count > MOST_BUFFERS:
         raise fail(
             "PTO-U070",
             f"@{plan.name} has {count:,} buffers in use; a picture shows 1 to {MOST_BUFFERS:,}",
             help="`--entry NAME` draws another function",
         )
-    ratios = [1.3 + 0.35 * min(len(shown[use.space.value]), 14) for use in uses]
+    ratios = [1.3 + 0.35 * min(len(bars_of[use.space.value]), 14) for use in uses]
     height = min(TALLEST, 1.3 + sum(ratios))
     figure = new_figure((WIDTH, height), f"Local memory of @{plan.name}", "a plan")
     grid = figure.add_gridspec(len(uses), 1, height_ratios=ratios)
-    axis, every = LineAxis(plan), [bar for use in uses for bar in shown[use.space.value]]
+    axis, every = LineAxis(plan), [bar for use in uses for bar in bars_of[use.space.value]]
     ends = min(bar.left for bar in every), max(bar.right for bar in every)
     for n, use in enumerate(uses):
         inches = (WIDTH - 1.2, (height - 1.3) * ratios[n] / sum(ratios) - 0.5)
         axes = figure.add_subplot(grid[n, 0])
         axes.set_xlim(*ends)
-        _panel(axes, axis, use, shown[use.space.value], inches)
+        _panel(axes, axis, use, bars_of[use.space.value], inches)
         axes.tick_params(labelbottom=n == len(uses) - 1)
     figure.axes[-1].set_xlabel(axis.label)
     return figure
@@ -97,39 +97,39 @@ def picture(plan: FunctionPlan) -> Figure:
 def bars(plan: FunctionPlan) -> dict[str, list[Bar]]:
     """The rectangles of each local buffer."""
     axis = LineAxis(plan)
-    found: dict[str, list[Bar]] = {}
+    bars_of: dict[str, list[Bar]] = {}
     for placed in (*plan.taken, *plan.placed):
         alive = placed.buffer.alive
         if alive is not None and placed.buffer.nbytes:
-            found.setdefault(placed.buffer.space.value, []).append(Bar(placed, *axis.span(alive)))
-    return found
+            bars_of.setdefault(placed.buffer.space.value, []).append(Bar(placed, *axis.span(alive)))
+    return bars_of
 
 
 def _panel(
-    axes: Axes, axis: LineAxis, use: BufferUse, found: list[Bar], inches: tuple[float, float]
+    axes: Axes, axis: LineAxis, use: BufferUse, bars_drawn: list[Bar], inches: tuple[float, float]
 ) -> None:
     top = use.capacity if use.high > 0.6 * use.capacity else use.high
     left, right = axes.get_xlim()
     axes.set(ylim=(0, top * 1.04), facecolor="#fafafa")
     _draw_loops(axes, axis)
     scale = (72 * inches[0] / (right - left), 72 * inches[1] / (top * 1.04))
-    for n, bar in enumerate(found):
+    for n, bar in enumerate(bars_drawn):
         _draw_bar(axes, bar, COLOURS[n % len(COLOURS)], scale)
-    axes.set_title(_headline(axis, use, found), **TITLE)
+    axes.set_title(_headline(axis, use, bars_drawn), **TITLE)
     axes.axvline(axis.span(Lifetime(use.fullest, use.fullest))[0] + 0.5, zorder=4, **PEAK)
     if top == use.capacity:
         axes.axhline(use.capacity, **LIMIT)
     _label_axes(axes, top)
 
 
-def _headline(axis: LineAxis, use: BufferUse, found: list[Bar]) -> str:
+def _headline(axis: LineAxis, use: BufferUse, bars_drawn: list[Bar]) -> str:
     where = axis.span(Lifetime(use.fullest, use.fullest))[0]
     share = use.high / use.capacity if use.capacity else 0
     words = [
         f"{use.space.value.upper()}: {use.high:,} of {use.capacity:,} bytes ({share:.0%})",
         f"at most {use.alive:,} in use at once (dotted: {'line' * axis.has_lines} {where})",
     ]
-    kinds = {bar.placed.kind for bar in found}
+    kinds = {bar.placed.kind for bar in bars_drawn}
     words += ["shaded: loops"] * bool(axis.loops)
     words += ["hatched: placed by the program"] * ("fixed" in kinds)
     words += ["grey: taken by a call"] * ("call" in kinds)
@@ -149,11 +149,11 @@ def _draw_bar(axes: Axes, bar: Bar, colour: str, scale: tuple[float, float]) -> 
     from matplotlib.patches import Rectangle
 
     kind, placed = bar.placed.kind, bar.placed
-    place = (bar.left, placed.start), bar.right - bar.left, placed.buffer.nbytes
+    rectangle = (bar.left, placed.start), bar.right - bar.left, placed.buffer.nbytes
     fill = TAKEN if kind == "call" else colour
-    axes.add_patch(Rectangle(*place, facecolor=fill, edgecolor=INK, linewidth=0.8, zorder=2))
+    axes.add_patch(Rectangle(*rectangle, facecolor=fill, edgecolor=INK, linewidth=0.8, zorder=2))
     if kind == "fixed":
-        axes.add_patch(Rectangle(*place, fill=False, linewidth=0, zorder=2, **HATCH))
+        axes.add_patch(Rectangle(*rectangle, fill=False, linewidth=0, zorder=2, **HATCH))
     _write_in(axes, bar, scale)
 
 
@@ -163,7 +163,7 @@ def _write_in(axes: Axes, bar: Bar, scale: tuple[float, float]) -> None:
     high = bar.placed.buffer.nbytes * scale[1]
     both = [bar.name, f"{bar.placed.buffer.nbytes:,} B"]
     for lines in (both, both[:1]):
-        for turn, (width, height) in ((0, (wide, high)), (90, (high, wide))):
+        for angle, (width, height) in ((0, (wide, high)), (90, (high, wide))):
             longest = max(map(len, lines))
             size = min(10.0, width / (0.66 * longest + 1.2), 0.7 * height / len(lines))
             if size < 5.5:
@@ -174,7 +174,7 @@ def _write_in(axes: Axes, bar: Bar, scale: tuple[float, float]) -> None:
                 "\n".join(lines),
                 ha="center",
                 va="center",
-                rotation=turn,
+                rotation=angle,
                 size=size,
                 color=INK,
                 zorder=3,

@@ -94,9 +94,9 @@ def _row(row: Instr) -> list[str]:
     lines = [f"### {row.name}\n", f"{row.meaning}\n"]
     if row.aliases:
         lines.append(f"Also written {', '.join(f'`{a}`' for a in row.aliases)}.\n")
-    shown = example(row)
-    if shown:
-        lines += ["```mlir", _wrapped(shown), "```\n"]
+    sample = example(row)
+    if sample:
+        lines += ["```mlir", _wrapped(sample), "```\n"]
     call = python_call(row)
     if call:
         lines.append(f"Python: `{call}`\n")

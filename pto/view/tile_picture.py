@@ -65,12 +65,12 @@ def picture(tile: TileType) -> Figure:
     pieces = cut(tile)
     figure = new_figure((13, 7.2), _headline(tile), "a tile")
     grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1), height_ratios=(1, 0.1))
-    whole, close, memory = (
+    overview, close, memory = (
         figure.add_subplot(grid[0, 0]),
         figure.add_subplot(grid[0, 1]),
         figure.add_subplot(grid[1, :]),
     )
-    _draw_tile(whole, tile, pieces)
+    _draw_tile(overview, tile, pieces)
     _draw_close_up(close, tile)
     _draw_memory(memory, tile, pieces)
     return figure
@@ -135,8 +135,8 @@ def _draw_tile(axes: Axes, tile: TileType, pieces: Pieces) -> None:
         _draw_box_path(axes, pieces)
     else:
         _draw_line_path(axes, pieces)
-    what = "Boxes" if tile.layout.is_boxed else "Elements"
-    axes.set_title(f"The tile. {what} go {strokes(tile.layout)[0]}", **TITLE)
+    unit = "Boxes" if tile.layout.is_boxed else "Elements"
+    axes.set_title(f"The tile. {unit} go {strokes(tile.layout)[0]}", **TITLE)
     axes.set_xlabel(_column_label(tile))
     axes.set_ylabel("row")
     axes.set_xticks(_ticks(tile.cols, pieces.width))

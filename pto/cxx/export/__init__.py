@@ -56,13 +56,13 @@ def listing(
     for f in (f for f in module.functions() if f.has_body):
         state_constants(f)
     ordered = first_order([module.op]) is not None or profile.name == "cpu"
-    made = module if ordered else insert(module, profile)
-    entries = entry_functions(made, None)
-    placement = plan_memory(made, profile)
+    ordered_module = module if ordered else insert(module, profile)
+    entries = entry_functions(ordered_module, None)
+    placement = plan_memory(ordered_module, profile)
     head = _HEAD.format(what=", ".join(f"@{f.symbol}" for f in entries), profile=profile.name)
-    lines = [*map(Line, head.split("\n")), *map(Line, _simulated(made))]
+    lines = [*map(Line, head.split("\n")), *map(Line, _simulated(ordered_module))]
     several = len(entries) > 1
-    helpers = [f for f in made.functions() if f.has_body and f not in entries]
+    helpers = [f for f in ordered_module.functions() if f.has_body and f not in entries]
     sides = {f.symbol: f.own_side() for f in module.functions()}  # as the program says
     for f in [*helpers, *entries]:
         alone = not several and f in entries
@@ -107,15 +107,15 @@ def _both_sides(entries: list[Operation], name: str, signals: bool) -> str:
     """One kernel that calls the function of each side."""
     params = parameters(*entries)
     named = {p.name: free_name(p.name, [SIGNALS] if signals else []) for p in params}
-    given = [f"{parameter_type(p.type)} {named[p.name]}" for p in params]
+    params_text = [f"{parameter_type(p.type)} {named[p.name]}" for p in params]
     calls: list[str] = []
     if signals:
-        given.insert(0, f"__gm__ uint64_t* {SIGNALS}")
+        params_text.insert(0, f"__gm__ uint64_t* {SIGNALS}")
         calls += SET_SIGNALS
     for entry in entries:
-        own = identifier(entry.symbol)
-        name += "_kernel" * (own == identifier(name))
+        entry_name = identifier(entry.symbol)
+        name += "_kernel" * (entry_name == identifier(name))
         names = names_of(entry.regions[0].block.args, [p.name for p in params])
-        calls.append(f"    {own}({', '.join(named[n] for n in names)});")
-    head = f"__global__ AICORE void {identifier(name)}({', '.join(given)})"
+        calls.append(f"    {entry_name}({', '.join(named[n] for n in names)});")
+    head = f"__global__ AICORE void {identifier(name)}({', '.join(params_text)})"
     return "\n".join([head, "{", *calls, "}", ""])

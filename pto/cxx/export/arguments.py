@@ -129,21 +129,21 @@ def _same(first: _Contents, second: _Contents, key: _Key) -> bool:
 
 
 def arguments(
-    whole: Module,
+    as_written: Module,
     module: Module,
     lists: Sequence[Sequence[Any]],
     blocks: Blocks,
     profile: Profile,
     world: World | None,
 ) -> list[list[Argument]]:
-    """The arguments of `module`, with what a launch of `whole`, as written, makes of each array.
+    """The arguments of `module`, with what a launch of `as_written` makes of each array.
 
     The bytes of arrays that hold the slots of queues are the library's own: they are not compared.
     """
     params = parameters(*entry_functions(module, None))
-    count = len(parameters(*entry_functions(whole, None)))
+    count = len(parameters(*entry_functions(as_written, None)))
     arrays = _arrays(lists, [p.name for p in params], world)
-    run = _Rehearsal(whole, [args[:count] for args in lists], blocks, profile, world, arrays)
+    run = _Rehearsal(as_written, [args[:count] for args in lists], blocks, profile, world, arrays)
     pairs = [(_key(v), p) for args in lists for v, p in zip(args, params, strict=True)]
     slots, written, read = _uses(module, [p.name for p in params])
     before: _Contents = {key: a.value for key, a in arrays.items()}
@@ -160,16 +160,16 @@ def arguments(
 
     def argument(value: Any, param: LaunchParameter) -> Argument:
         key, type = _key(value), parameter_type(param.type).replace("__gm__ ", "")
-        known = arrays.get(key, Argument("", "", value))
+        recorded = arrays.get(key, Argument("", "", value))
         if key in outputs and param.name not in slots:
             how = tolerance(module, param.dtype, errors.get(key, 0.0), reads_sums)
-            known = replace(known, value=start[key], expected=after[key], tolerance=how)
-        return replace(known, name=param.name, type=type, dtype=param.dtype)
+            recorded = replace(recorded, value=start[key], expected=after[key], tolerance=how)
+        return replace(recorded, name=param.name, type=type, dtype=param.dtype)
 
-    found = [[argument(v, p) for v, p in zip(args, params, strict=True)] for args in lists]
-    if not any(a.tolerance for args in found for a in args):
+    listed = [[argument(v, p) for v, p in zip(args, params, strict=True)] for args in lists]
+    if not any(a.tolerance for args in listed for a in args):
         raise fail("PTO-U249", "the launch writes no array: a board has nothing to compare")
-    return found
+    return listed
 
 
 def _uses(module: Module, names: Sequence[str]) -> tuple[set[str], set[str], set[str]]:
@@ -193,19 +193,19 @@ def _arrays(
     """Every array once, by its identity: the rank that has it, and whether others reach it."""
     uses: list[tuple[int, int, str, Any]] = []
     owners: dict[_Key, int] = {}
-    for rank, own in enumerate(lists):
-        for name, v in zip(names, own, strict=True):
+    for rank, args in enumerate(lists):
+        for name, v in zip(names, args, strict=True):
             if isinstance(v, np.ndarray):
                 memory = None if world is None else world[0].memory_of(v)
                 owner = None if world is None or memory is None else world[0].owner(memory)
                 uses.append(
                     (owners.setdefault(_key(v), rank if owner is None else owner), rank, name, v)
                 )
-    found: dict[_Key, Argument] = {}
+    by_key: dict[_Key, Argument] = {}
     for owner, rank, name, v in sorted(uses, key=lambda use: use[0] != use[1]):
         label = free_name(name, TAKEN) if world is None else f"{name}_{owner}"
-        while _key(v) not in found and label in {a.file for a in found.values()}:
+        while _key(v) not in by_key and label in {a.file for a in by_key.values()}:
             label += "_"
-        old = found.get(_key(v)) or Argument("", "", v, file=label, rank=owner)
-        found[_key(v)] = replace(old, shared=old.shared or rank != owner)
-    return found
+        old = by_key.get(_key(v)) or Argument("", "", v, file=label, rank=owner)
+        by_key[_key(v)] = replace(old, shared=old.shared or rank != owner)
+    return by_key

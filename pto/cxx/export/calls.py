@@ -69,15 +69,18 @@ def tile_types(function: Operation) -> dict[int, TileType]:
     to the run. Tiles of different shapes stay as they are.
     """
     ops = list(function.walk())
-    made = [v for op in ops for v in op.results if isinstance(v.type, t.TileBuf)]
-    types = {id(v): declared_type(v) for v in made}
+    created = [v for op in ops for v in op.results if isinstance(v.type, t.TileBuf)]
+    types = {id(v): declared_type(v) for v in created}
     groups = [[id(v) for v in group if id(v) in types] for op in ops if (group := _alike(op))]
     changed = True
     while changed:
         changed = False
         for group in groups:
-            own = [types[key] for key in group]
-            if len({(x.pad, x.valid) for x in own}) > 1 and len({_plain(x) for x in own}) == 1:
+            group_types = [types[key] for key in group]
+            if (
+                len({(x.pad, x.valid) for x in group_types}) > 1
+                and len({_plain(x) for x in group_types}) == 1
+            ):
                 open = {key: replace(types[key], valid=(None, None)) for key in group}
                 changed = changed or any(types[key] != open[key] for key in group)
                 types |= open
@@ -91,8 +94,8 @@ def _plain(type: TileType) -> TileType:
 
 def _alike(op: Operation) -> list[Value]:
     names = {a.names[0] for form in forms(op.row) for a in form.arguments if a.alike}
-    found = [v for name in op.row.operand_names if name in names for v in op.group(name)]
-    return [v for v in found if isinstance(v.type, t.TileBuf)]
+    operands = [v for name in op.row.operand_names if name in names for v in op.group(name)]
+    return [v for v in operands if isinstance(v.type, t.TileBuf)]
 
 
 def _seen_as(writer: Writer, op: Operation, value: Value, argument: FormArgument) -> str:
@@ -115,8 +118,8 @@ def _seen_as(writer: Writer, op: Operation, value: Value, argument: FormArgument
         return text
     if other is not None and argument.type_of:
         return _placed_at(writer, text, f"auto {{}} = {writer.text(other)};")
-    whole = replace(wanted, valid=(None, None))
-    return _placed_at(writer, text, f"{spelling.tile(whole)} {{}}({rows}, {cols});")
+    unbounded = replace(wanted, valid=(None, None))
+    return _placed_at(writer, text, f"{spelling.tile(unbounded)} {{}}({rows}, {cols});")
 
 
 def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str | None:
@@ -131,8 +134,12 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
         word = wanted if attr is not None else f"{name}::{wanted}"
         before += [word] * (attr is None)
         attr = attr or attribute_of(row, name)  # an enumerator of the form sets an attribute
-        own = None if attr is None else attrs.pop(attr.name, None)
-        if attr is not None and own is not None and spelling.word(own, attr, row.mnemonic) != word:
+        value_of_attr = None if attr is None else attrs.pop(attr.name, None)
+        if (
+            attr is not None
+            and value_of_attr is not None
+            and spelling.word(value_of_attr, attr, row.mnemonic) != word
+        ):
             return None
     behind = [_spelled(row, name, attrs.pop(name, None)) or "0" for name in form.literals]
     if form.leads:
@@ -144,10 +151,10 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
         word = _spelled(row, root.names[0], attrs.pop(root.names[0]))
         passed.insert(0, _Passed(_group(writer, op.group(last_one.names[0]), word or "0")))
     for argument in others if last_one.rest else form.arguments:
-        found = _argument(writer, op, form, argument, attrs)
-        if found is None:
+        argument_passed = _argument(writer, op, form, argument, attrs)
+        if argument_passed is None:
             return None
-        passed += found
+        passed += argument_passed
     last: list[str] = []
     for name, value in attrs.items():
         attr = row.attr(name)
@@ -157,8 +164,8 @@ def _written(writer: Writer, op: Operation, row: Instr, form: CallForm) -> str |
             if enum is None:
                 return None
             leading = enum in _BEFORE or enum.endswith("Algorithm")
-            place = before if leading else behind if enum in _BEHIND else last
-            place.append(spelling.word(value, attr, row.mnemonic))
+            section = before if leading else behind if enum in _BEHIND else last
+            section.append(spelling.word(value, attr, row.mnemonic))
     types = [p.type for tiles in (True, False) for p in passed if p.type and p.is_tile is tiles]
     head = [*before, *(types if behind else ()), *behind]
     template = f"<{', '.join(head)}>" if head else ""
@@ -215,19 +222,19 @@ def _argument(
     wrong = argument.role and values and roles != {argument.role}
     if wrong or any(op.group(other) != values for other in argument.names[1:]):
         return None
-    found: list[_Passed] = []
+    passed: list[_Passed] = []
     for value in values:
         text, type = _passed(writer, op, value, argument), ""
         if isinstance(value.type, t.TileBuf | t.View):
-            given = value.maker is None and isinstance(value.type, t.TileBuf)  # by reference
-            type = f"std::decay_t<decltype({text})>" if given else f"decltype({text})"
+            by_reference = value.maker is None and isinstance(value.type, t.TileBuf)  # by reference
+            type = f"std::decay_t<decltype({text})>" if by_reference else f"decltype({text})"
         elif form.literals and operand.kind == "scalar":
             type = parameter_type(value.type)
         elif operand.kind == "i64":  # a number of C++, and no event to wait for
             text = f"(uint64_t){text}"
         text = "&" * argument.pointer + text
-        found.append(_Passed(text, type, isinstance(value.type, t.TileBuf)))
-    return found or missing
+        passed.append(_Passed(text, type, isinstance(value.type, t.TileBuf)))
+    return passed or missing
 
 
 def _passed(writer: Writer, op: Operation, value: Value, argument: FormArgument) -> str:

@@ -71,7 +71,7 @@ class Exported:
     @property
     def arrays(self) -> list[Argument]:
         """Every array of the launch once."""
-        return list({a.file: a for own in self.ranks for a in own if a.is_array}.values())
+        return list({a.file: a for rank in self.ranks for a in rank if a.is_array}.values())
 
     @property
     def compared(self) -> str:
@@ -80,7 +80,7 @@ class Exported:
         for a in self.arrays:
             if a.tolerance is not None:
                 files.setdefault(str(a.tolerance), []).append(a.file)
-        return "; ".join(f"{', '.join(each)} ({how})" for how, each in files.items())
+        return "; ".join(f"{', '.join(group)} ({how})" for how, group in files.items())
 
     @property
     def predicted(self) -> str:
@@ -122,21 +122,23 @@ def export(
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
     name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
     split = separate(module, target.profile, entry_functions(module, None)).required()
-    whole, module = module, split.module
-    lists = [split.arguments(own, blocks) for own in lists]
-    if module is not whole:
+    original, module = module, split.module
+    lists = [split.arguments(rank, blocks) for rank in lists]
+    if module is not original:
         _judged(module, profile, device)
     kind = _kind(entry_functions(module, None), target.profile)
     signals = kind == "mix" and used == "a2a3"  # cores signal each other through memory of the host
     kernel = cpp(module, target.profile, name, signals)
-    ranks = arguments(whole, module, lists, blocks, target.profile, world)
+    ranks = arguments(original, module, lists, blocks, target.profile, world)
     how: dict[str, Any] = {"profile": used, "device": device, "data": True}
     us = None if world else timing.time(module, args=lists[0], blocks=blocks, **how).us
     memory = (Argument(SIGNALS, "uint64_t*", SIGNALS),) * signals
     entry = re.findall(r"^__global__ AICORE void (\w+)", kernel, re.MULTILINE)[-1]
-    named = [[replace(a, name=free_name(a.name, ("stream", entry))) for a in own] for own in ranks]
-    given = tuple((*memory, *own) for own in named)
-    folder = Exported(out, name, kind, count, used, device or used, us, given)
+    named = [
+        [replace(a, name=free_name(a.name, ("stream", entry))) for a in rank] for rank in ranks
+    ]
+    all_arguments = tuple((*memory, *rank) for rank in named)
+    folder = Exported(out, name, kind, count, used, device or used, us, all_arguments)
     _write(folder, kernel + launcher(folder, entry))
     return folder
 
@@ -153,28 +155,30 @@ def _refused(finding: Diagnostic) -> Diagnostic:
     """A warning about what the library asserts as the error that its compiler gives."""
     if finding.severity == "error":
         return finding
-    told = finding.help or "the headers assert it: an exported kernel would not compile"
-    return replace(finding, severity="error", help=told)
+    help_text = finding.help or "the headers assert it: an exported kernel would not compile"
+    return replace(finding, severity="error", help=help_text)
 
 
 def _judged(module: Module, profile: str | None, device: str | None) -> Target:
     """The target of a program without errors, and without what the library does not take."""
-    target, found = judge(module, profile=profile, device=device)
-    kept = [d for d in found if d.severity == "error" or d.code in ASSERTED]
-    if errors := {(d.code, d.message, d.loc): _refused(d) for d in kept}:  # a line unrolled: once
+    target, findings = judge(module, profile=profile, device=device)
+    serious = [d for d in findings if d.severity == "error" or d.code in ASSERTED]
+    if errors := {
+        (d.code, d.message, d.loc): _refused(d) for d in serious
+    }:  # a line unrolled: once
         raise PtoError(*errors.values())
     return target
 
 
-def _write(made: Exported, kernel: str) -> None:
+def _write(exported: Exported, kernel: str) -> None:
     files: dict[str, str | bytes] = {
-        f"{made.name}_kernel.cpp": kernel,
-        **{file: filled(file, made) for file in FILES},
+        f"{exported.name}_kernel.cpp": kernel,
+        **{file: filled(file, exported) for file in FILES},
     }
-    for a in made.arrays:
+    for a in exported.arrays:
         for prefix, array in (("", a.value), ("golden_", a.expected)):
             if isinstance(array, np.ndarray):
                 files[f"data/{prefix}{a.file}.bin"] = array.tobytes()
-    (made.path / "data").mkdir(parents=True)
+    (exported.path / "data").mkdir(parents=True)
     for name, content in files.items():
-        write_whole(made.path / name, content)
+        write_whole(exported.path / name, content)

@@ -67,16 +67,16 @@ class Writer:
     def name(self, value: Value) -> str:
         """A new name for a value: its own, where C++ allows that."""
         base = identifier(value.name)
-        self.texts[id(value)] = found = self.fresh("v" * base[0].isdigit() + base)
-        return found
+        self.texts[id(value)] = text = self.fresh("v" * base[0].isdigit() + base)
+        return text
 
     def fresh(self, base: str) -> str:
         """A name that nothing has yet."""
-        found, n = base, 1
-        while found in self._taken:
-            found, n = f"{base}_{n}", n + 1
-        self._taken.add(found)
-        return found
+        name, n = base, 1
+        while name in self._taken:
+            name, n = f"{base}_{n}", n + 1
+        self._taken.add(name)
+        return name
 
     def text(self, value: Value) -> str:
         if id(value) in self.texts:
@@ -172,12 +172,12 @@ class Writer:
         operand = name.removeprefix("u_")
         if operand not in row.operand_names:
             return declare_tile(self, op.results[0])
-        (given,) = op.group(operand)
-        if isinstance(given.type, t.TileBuf) and given.type.tile.dtype.is_packed:
-            raise fail("PTO-U249", f"C++ counts single values of {given.type.tile.dtype.name}")
+        (word,) = op.group(operand)
+        if isinstance(word.type, t.TileBuf) and word.type.tile.dtype.is_packed:
+            raise fail("PTO-U249", f"C++ counts single values of {word.type.tile.dtype.name}")
         if name == operand:
-            return self.text(given)
-        return f"({spelling.unsigned(given.type)}){self.text(given)}"
+            return self.text(word)
+        return f"({spelling.unsigned(word.type)}){self.text(word)}"
 
     # ---- control
 
@@ -232,12 +232,12 @@ class Writer:
         self.line("}")
 
     def if_else(self, op: Operation) -> None:
-        results, given = self._variables(op.results), self.text(op.operands[0])
-        heads, end = [f"if ({given}) {{", "else {"], "}"
+        results, condition = self._variables(op.results), self.text(op.operands[0])
+        heads, end = [f"if ({condition}) {{", "else {"], "}"
         if "cases" in op.attrs:
             numbers = {n: f"case {number}: {{" for number, n in ways(op).items()}
             heads, end = [numbers.get(n, "default: {") for n in range(len(op.regions))], "} break;"
-            self.line(f"switch ({given}) {{")
+            self.line(f"switch ({condition}) {{")
         for head, region in zip(heads, op.regions, strict=True):
             if region.blocks:
                 self.line(head)
@@ -256,8 +256,8 @@ class Writer:
     def calling(self, op: Operation) -> None:
         callee = op.attrs["callee"]
         assert isinstance(callee, Symbol)
-        given = ", ".join(self.text(v) for v in op.operands)
-        text = f"{identifier(callee.name)}({given})"
+        args_text = ", ".join(self.text(v) for v in op.operands)
+        text = f"{identifier(callee.name)}({args_text})"
         self.define(op.results[0], text) if op.results else self.line(f"{text};")
 
 
@@ -272,8 +272,8 @@ _CONTROL: dict[Control, Callable[[Writer, Operation], None]] = {
 
 def identifier(name: str) -> str:
     """The name of a function as C++ can have it."""
-    found = re.sub(r"\W", "_", name)
-    return f"{found}_" if found in _RESERVED else found
+    name_text = re.sub(r"\W", "_", name)
+    return f"{name_text}_" if name_text in _RESERVED else name_text
 
 
 def function(

@@ -32,11 +32,11 @@ _RANKS = re.compile(
 )
 
 
-def filled(file: str, made: Exported) -> str:
+def filled(file: str, exported: Exported) -> str:
     """The text of a file of the template, for ranks or for one device, with its words replaced."""
     text = (Path(__file__).parent / "template" / file).read_text(encoding="utf-8")
-    chosen = _RANKS.sub(lambda found: found[1 if made.on_ranks else 2] or "", text)
-    words = _words(made)
+    chosen = _RANKS.sub(lambda found: found[1 if exported.on_ranks else 2] or "", text)
+    words = _words(exported)
     listed = "|".join(words)
     return re.sub(f"(?<![A-Z])(?:{listed})(?![A-Z])", lambda found: words[found[0]], chosen)
 
@@ -46,45 +46,46 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     return f"{name}_" if name in taken else identifier(name)
 
 
-def _words(made: Exported) -> dict[str, str]:
+def _words(exported: Exported) -> dict[str, str]:
     """The text for each word of the template."""
-    mixed, ends = made.kind == "mix", [0] * len(made.ranks)
-    arrays = [_SIGNALS] * made.takes_signals
-    for a in made.arrays:
-        place = f", rank == {a.rank}" * made.on_ranks
+    mixed, ends = exported.kind == "mix", [0] * len(exported.ranks)
+    arrays = [_SIGNALS] * exported.takes_signals
+    for a in exported.arrays:
+        where = f", rank == {a.rank}" * exported.on_ranks
         if a.shared:
-            place += f", (void*)(windows[{a.rank}] + {ends[a.rank]})"
+            where += f", (void*)(windows[{a.rank}] + {ends[a.rank]})"
             ends[a.rank] += -(-a.value.nbytes // _ALIGNED) * _ALIGNED
-        arrays.append(f'    Array {a.file}("{a.file}", {a.value.nbytes}{place});')
+        arrays.append(f'    Array {a.file}("{a.file}", {a.value.nbytes}{where});')
     calls = [
-        f"if (rank == {rank}) " * made.on_ranks
-        + f"launch_{made.name}({', '.join([*map(_given, own), 'stream'])});"
-        for rank, own in enumerate(made.ranks)
+        f"if (rank == {rank}) " * exported.on_ranks
+        + f"launch_{exported.name}({', '.join([*map(_given, rank_arguments), 'stream'])});"
+        for rank, rank_arguments in enumerate(exported.ranks)
     ]
-    options = [m.name for m in MACROS if m.origin == OPTION and made.profile in m.values]
+    tests = "comm" if exported.on_ranks else "src"
+    options = [m.name for m in MACROS if m.origin == OPTION and exported.profile in m.values]
     return {
-        "NAME": made.name,
-        "SUITE": made.suite,
-        "CASE": made.case,
-        "COUNT": str(len(made.ranks)),
-        "BLOCKS": f"{made.blocks} block" + "s" * (made.blocks != 1),
-        "TARGET": made.device,
-        "PREDICTED": made.predicted,
-        "COMPARED": made.compared,
+        "NAME": exported.name,
+        "SUITE": exported.suite,
+        "CASE": exported.case,
+        "COUNT": str(len(exported.ranks)),
+        "BLOCKS": f"{exported.blocks} block" + "s" * (exported.blocks != 1),
+        "TARGET": exported.device,
+        "PREDICTED": exported.predicted,
+        "COMPARED": exported.compared,
         # of the host program
-        "SIGNATURE": _signature(made),
+        "SIGNATURE": _signature(exported),
         "ARRAYS": "\n".join(arrays),
         "LAUNCH": "\n        ".join(calls),
-        "JUDGED": "\n".join(_compared(a, a.tolerance) for a in made.arrays if a.tolerance),
-        "MEASURED": "first" if made.on_ranks else "timed(10, run)",
+        "JUDGED": "\n".join(_compared(a, a.tolerance) for a in exported.arrays if a.tolerance),
+        "MEASURED": "first" if exported.on_ranks else "timed(10, run)",
         "WINDOW": str(max(ends)),
         # of the build, alone and among pto-isa's tests
-        "CHIP": CORES[made.profile] + ("" if mixed else f"-{made.kind}"),
+        "CHIP": CORES[exported.profile] + ("" if mixed else f"-{exported.kind}"),
         "OPTION": f"-D{options[0]}",
-        "LIBRARY": f"{made.name}_kernel{'_mix' * (mixed and not made.on_ranks)}",
-        "KIND": "comm" if made.on_ranks else made.kind,
-        "FOLDER": f"tests/npu/{made.profile}/{'comm' if made.on_ranks else 'src'}/st/testcase",
-        "BOARD": _BOARDS.get(made.profile, made.profile),
+        "LIBRARY": f"{exported.name}_kernel{'_mix' * (mixed and not exported.on_ranks)}",
+        "KIND": "comm" if exported.on_ranks else exported.kind,
+        "FOLDER": f"tests/npu/{exported.profile}/{tests}/st/testcase",
+        "BOARD": _BOARDS.get(exported.profile, exported.profile),
     }
 
 
@@ -95,17 +96,17 @@ def _passed(argument: Argument) -> str:
     return "void*" if argument.is_array else "float" if short else argument.type
 
 
-def _signature(made: Exported) -> str:
-    given = [f"{_passed(a)} {a.name}" for a in made.arguments]
-    return f"void launch_{made.name}({', '.join([*given, 'void* stream'])})"
+def _signature(exported: Exported) -> str:
+    parts = [f"{_passed(a)} {a.name}" for a in exported.arguments]
+    return f"void launch_{exported.name}({', '.join([*parts, 'void* stream'])})"
 
 
-def launcher(made: Exported, entry: str) -> str:
+def launcher(exported: Exported, entry: str) -> str:
     """The functions of the kernel's file that the host calls."""
-    given = ", ".join(f"({a.type}){a.name}" for a in made.arguments)
-    call = f"    {entry}<<<{made.blocks}, nullptr, stream>>>({given});"
-    moved = "\n" + filled("windows.cpp", made) if made.on_ranks else ""
-    return "\n".join(["", _signature(made), "{", call, "}", moved])
+    parts = ", ".join(f"({a.type}){a.name}" for a in exported.arguments)
+    call = f"    {entry}<<<{exported.blocks}, nullptr, stream>>>({parts});"
+    moved = "\n" + filled("windows.cpp", exported) if exported.on_ranks else ""
+    return "\n".join(["", _signature(exported), "{", call, "}", moved])
 
 
 def _given(a: Argument) -> str:
@@ -123,6 +124,6 @@ def _given(a: Argument) -> str:
 
 def _compared(a: Argument, how: ExportTolerance) -> str:
     inexact = a.dtype is not None and (how.allowed or how.absolute)
-    given = [repr(how.allowed), a.dtype.name if a.dtype is not None and inexact else "bits"]
-    given += [repr(how.absolute)] if how.absolute else []
-    return f'    EXPECT_EQ({a.file}.wrong({", ".join(given)}), 0u) << "{a.file}: {how}";'
+    parts = [repr(how.allowed), a.dtype.name if a.dtype is not None and inexact else "bits"]
+    parts += [repr(how.absolute)] if how.absolute else []
+    return f'    EXPECT_EQ({a.file}.wrong({", ".join(parts)}), 0u) << "{a.file}: {how}";'

@@ -75,8 +75,10 @@ class Tensor:
     def declared(self, writer: Writer, value: Value) -> str:
         """The `GlobalTensor` of a view, with a name."""
         type, name = self.type(value), writer.name(value)
-        given = (f"{_static(*n)}({_dynamic(n[1])})" for n in zip(_PARTS, self._five(), strict=True))
-        writer.line(f"{type} {name}({self.pointer}, {', '.join(given)});")
+        extents = (
+            f"{_static(*n)}({_dynamic(n[1])})" for n in zip(_PARTS, self._five(), strict=True)
+        )
+        writer.line(f"{type} {name}({self.pointer}, {', '.join(extents)});")
         return name
 
     def beside(self, tile: TileType) -> Tensor:
@@ -93,8 +95,8 @@ class Tensor:
             )
         if tile.layout.is_boxed and tile.layout.fractal == FRACTAL_MX:
             return self._scales(axis)
-        made = replace(self, layout="DN" if axis == -2 else "")
-        return made._in_values(axis) if tile.dtype.is_packed else made
+        moved = replace(self, layout="DN" if axis == -2 else "")
+        return moved._in_values(axis) if tile.dtype.is_packed else moved
 
     def _in_values(self, axis: int) -> Tensor:
         """Packed pairs along an axis, as C++ counts them."""
@@ -146,46 +148,46 @@ def _whole(writer: Writer, op: Operation) -> None:
 
 def _window(writer: Writer, op: Operation) -> None:
     source = op.operand("source")
-    found = writer.tensors.get(id(source))
-    if found is None:
+    tensor = writer.tensors.get(id(source))
+    if tensor is None:
         raise fail("PTO-U249", "the view it is a window of has no form in C++")
-    pointer = _moved(writer, op, found.pointer, found.strides)
+    pointer = _moved(writer, op, tensor.pointer, tensor.strides)
     sizes = [writer.text(v) for v in op.group("sizes")]
-    writer.tensors[id(op.results[0])] = Tensor(pointer, sizes, found.strides, found.layout)
+    writer.tensors[id(op.results[0])] = Tensor(pointer, sizes, tensor.strides, tensor.layout)
 
 
 def declared_type(value: Value) -> TileType:
     """The tile type of a value in C++: a window has the lines of its parent."""
     assert isinstance(value.type, t.TileBuf)
-    own, maker = value.type.tile, value.maker
+    declared, maker = value.type.tile, value.maker
     source = maker.operand("source") if maker is not None and maker.row is SUBVIEW else None
     if source is None or not isinstance(source.type, t.TileBuf):
-        return own
+        return declared
     parent = source.type.tile
     if parent.layout.pitch_axis == 1:
-        return replace(own, cols=declared_type(source).cols)
-    return replace(own, rows=declared_type(source).rows)
+        return replace(declared, cols=declared_type(source).cols)
+    return replace(declared, rows=declared_type(source).rows)
 
 
 def declare_tile(writer: Writer, value: Value) -> str:
     """A variable for a tile; the constructor takes the sizes that only the run knows."""
-    type, known = writer.tile_type(value), declared_type(value).valid
-    given = [
-        _product(_size(writer, value, axis, known[axis]), str(values))
+    type, static = writer.tile_type(value), declared_type(value).valid
+    sizes_given = [
+        _product(_size(writer, value, axis, static[axis]), str(values))
         for axis, values in enumerate(values_in(type.dtype, type.layout))
         if type.valid[axis] is None
     ]
     name = writer.name(value)
-    sizes = f"({', '.join(given)})" if given else ""
+    sizes = f"({', '.join(sizes_given)})" if sizes_given else ""
     writer.line(f"{spelling.tile(in_values(type))} {name}{sizes};")
     return name
 
 
-def _size(writer: Writer, value: Value, axis: int, known: int | None) -> str:
+def _size(writer: Writer, value: Value, axis: int, static: int | None) -> str:
     """An extent of a valid region: an operand, that of the tile seen anew, or the whole."""
     maker, name = value.maker, ("valid_row", "valid_col")[axis]
-    if known is not None or maker is None:
-        return str(known)
+    if static is not None or maker is None:
+        return str(static)
     if name in maker.row.operand_names:
         return "".join(map(writer.text, maker.group(name)))
     if maker.row is BITCAST:
@@ -195,10 +197,10 @@ def _size(writer: Writer, value: Value, axis: int, known: int | None) -> str:
 
 def _tile(writer: Writer, op: Operation) -> None:
     """A tile at its address: as planned, or as the program says."""
-    name, given = declare_tile(writer, op.results[0]), op.operand("addr")
-    number = writer.placement.address(op) if given is None else given.number
-    place = writer.text(given) if given is not None and number is None else f"{number:#x}"
-    writer.line(f"TASSIGN({name}, {place});")
+    name, address = declare_tile(writer, op.results[0]), op.operand("addr")
+    number = writer.placement.address(op) if address is None else address.number
+    position = writer.text(address) if address is not None and number is None else f"{number:#x}"
+    writer.line(f"TASSIGN({name}, {position});")
 
 
 def _assigned(writer: Writer, op: Operation) -> None:
@@ -216,8 +218,8 @@ def _part(writer: Writer, op: Operation) -> None:
     name, shape = declare_tile(writer, result), declared_type(result).shape
     by_rows = parent.layout.pitch_axis == 1
     steps = (str(shape[1]), "1") if by_rows else ("1", str(shape[0]))
-    place = _moved(writer, op, f"{writer.text(source)}.data()", steps)
-    writer.line(f"TASSIGN({name}, (uint64_t)({place}));")
+    position = _moved(writer, op, f"{writer.text(source)}.data()", steps)
+    writer.line(f"TASSIGN({name}, (uint64_t)({position}));")
 
 
 def _moved(writer: Writer, op: Operation, pointer: str, steps: Sequence[str]) -> str:
@@ -232,14 +234,17 @@ def _open(writer: Writer, op: Operation) -> None:
     buffers = [op.operand(name) for name in ("gm_slot_buffer", *_BUFFERS) if not op.results]
     if not buffers or op.group("gm_slot_tensor"):
         raise fail("PTO-U249", "only queues with a consumer buffer and a number can be exported")
-    room, *local = ("" if v is None else writer.text(v) for v in buffers)
+    global_buffer, *local = ("" if v is None else writer.text(v) for v in buffers)
     n, mask = numbers.get("id", 0), numbers["dir_mask"]
     way, slots = enumerators()["Direction"][mask], slot_count(mask, numbers.get("slot_num"))
-    own = numbers.get("local_slot_num", slots)
-    kind = f"{4 * n}, Direction::{way}, {numbers['slot_size']}, {slots}, {own}"
+    local_slots = numbers.get("local_slot_num", slots)
+    kind = f"{4 * n}, Direction::{way}, {numbers['slot_size']}, {slots}, {local_slots}"
     kind += ", true" * bool(numbers.get("nosplit"))
-    given = [f"(__gm__ void*){room or 'nullptr'}", *(buffer or "0" for buffer in local)]
-    writer.line(f"TPipe<{kind}> queue{n}({', '.join(given)});")
+    queue_buffers = [
+        f"(__gm__ void*){global_buffer or 'nullptr'}",
+        *(buffer or "0" for buffer in local),
+    ]
+    writer.line(f"TPipe<{kind}> queue{n}({', '.join(queue_buffers)});")
 
 
 _BUFFERS = ("c2v_consumer_buf", "v2c_consumer_buf")

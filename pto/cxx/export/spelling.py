@@ -28,10 +28,10 @@ def element(dtype: DType) -> str:
     """The C++ type of an element."""
     if not dtype.is_float and not dtype.is_packed and dtype.bits >= 8:
         return f"{'u' * dtype.name.startswith('u')}int{dtype.bits}_t"
-    found = element_types().get(dtype.name)
-    if found is None:
+    spelled = element_types().get(dtype.name)
+    if spelled is None:
         raise fail("PTO-U249", f"C++ has no type for elements of {dtype.name}")
-    return found
+    return spelled
 
 
 def scalar(type: t.Scalar) -> str:
@@ -58,7 +58,7 @@ def tile(type: TileType) -> str:
     if type.role is Role.LEFT and type.pad is Pad.NULL and layout.is_boxed:
         sizes = f"{type.rows}, {type.cols}, {rows}, {cols}"
         return f"TileLeft{'Compact' * packed}<{element(type.dtype)}, {sizes}>"
-    given = [
+    template_args = [
         (f"TileType::{_BUFFERS.get(type.space) or _camel(type.role.value)}", ""),
         (element(type.dtype), ""),
         (str(type.rows), ""),
@@ -71,9 +71,9 @@ def tile(type: TileType) -> str:
         (f"PadValue::{pad}" if pad else f"PadValue({type.pad.code:#x}ULL)", "PadValue::Null"),
         (f"CompactMode::{'Normal' if packed else _camel(type.compact.name)}", "CompactMode::Null"),
     ]
-    while given[-1][0] == given[-1][1]:
-        given.pop()
-    return f"Tile<{', '.join(word for word, _ in given)}>"
+    while template_args[-1][0] == template_args[-1][1]:
+        template_args.pop()
+    return f"Tile<{', '.join(word for word, _ in template_args)}>"
 
 
 def number(value: Attribute, type: t.Type) -> str:
@@ -117,11 +117,11 @@ def word(value: Attribute, attr: Attr, row: str) -> str:
     if isinstance(value, Enum):
         if value.kind == "event":
             return value.value
-        known = enumerators().get(enum or "", {})
-        own = value.value if value.value in known.values() else None
-        found = own or known.get(ENUMS[value.kind].number(value.value))
-        if found is not None:
-            return found if enum == "pipe_t" else f"{qualified(enum or '')}::{found}"
+        names = enumerators().get(enum or "", {})
+        same_name = value.value if value.value in names.values() else None
+        enumerator = same_name or names.get(ENUMS[value.kind].number(value.value))
+        if enumerator is not None:
+            return enumerator if enum == "pipe_t" else f"{qualified(enum or '')}::{enumerator}"
     if isinstance(value, Str) and enum is None:  # a line of text
         return json.dumps(f"{value.value}\n")
     if isinstance(value, Str) and enum is not None:

@@ -12,20 +12,20 @@ from typing import Any
 
 
 def main(script: str, model: str, kernel: str) -> None:
-    said: dict[str, Any] = runpy.run_path(script)
-    own = model.lower()
+    names: dict[str, Any] = runpy.run_path(script)
+    lower = model.lower()
     scalars = {
-        **said["CASE_INT_SCALAR_DEFAULTS"].get(kernel, {}),
-        **said["SAMPLE_CASE_INT_SCALAR_DEFAULTS"].get(own, {}).get(kernel, {}),
+        **names["CASE_INT_SCALAR_DEFAULTS"].get(kernel, {}),
+        **names["SAMPLE_CASE_INT_SCALAR_DEFAULTS"].get(lower, {}).get(kernel, {}),
     }
     answer = {
         "scalars": scalars,
-        "scalar": said["_integer_scalar_default_value"]("", "", "int32_t", ""),
-        "elements": said["_pointer_count_minimums_for_case"](model, kernel),
-        "outputs": said["SAMPLE_CASE_OUTPUT_PARAMS"].get(own, {}).get(kernel),
-        "compared": said["CASE_COMPARE_PREFIX_COUNTS"].get(kernel, {}),
-        "closeness": {t: said["_default_eps_for_cpp_type"](t) for t in ("half", "float")},
-        "ulps": said["_default_bf16_max_ulp_for_cpp_type"]("bfloat16_t"),
+        "scalar": names["_integer_scalar_default_value"]("", "", "int32_t", ""),
+        "elements": names["_pointer_count_minimums_for_case"](model, kernel),
+        "outputs": names["SAMPLE_CASE_OUTPUT_PARAMS"].get(lower, {}).get(kernel),
+        "compared": names["CASE_COMPARE_PREFIX_COUNTS"].get(kernel, {}),
+        "closeness": {t: names["_default_eps_for_cpp_type"](t) for t in ("half", "float")},
+        "ulps": names["_default_bf16_max_ulp_for_cpp_type"]("bfloat16_t"),
     }
     print(json.dumps(answer))
 

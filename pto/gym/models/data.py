@@ -54,17 +54,19 @@ def prepare(
 
     Unless a script needs them `exact`, arrays fill a page at least, as those of a chip do.
     """
-    own = {f"v{n}": p for n, p in enumerate(parameters(*functions), 1)}
+    params_by_name = {f"v{n}": p for n, p in enumerate(parameters(*functions), 1)}
     extents = _extents(functions, extent)
-    numbers = {p.name: _scalar(v, p, rules, extents) for v, p in own.items() if not p.is_array}
+    numbers = {
+        p.name: _scalar(v, p, rules, extents) for v, p in params_by_name.items() if not p.is_array
+    }
     params = parameters(*functions, numbers=numbers)
     values = [
         _zeros(p, rules.elements.get(v, 0 if exact else _LEAST)) if p.is_array else numbers[p.name]
-        for v, p in zip(own, params, strict=True)
+        for v, p in zip(params_by_name, params, strict=True)
     ]
     written = _written(functions, params)
     if rules.outputs:
-        written = {n for n, v in enumerate(own) if v in rules.outputs}
+        written = {n for n, v in enumerate(params_by_name) if v in rules.outputs}
     return Data(params, values, {n: f"v{n + 1}" for n in sorted(written)})
 
 
@@ -77,18 +79,20 @@ def _scalar(name: str, p: LaunchParameter, rules: Rules, extents: Mapping[str, i
 
 def _extents(functions: Sequence[Operation], most: int) -> dict[str, int]:
     """The integer arguments that set the size of a view or a valid region: whole tiles."""
-    found: dict[str, int] = {}
+    extents: dict[str, int] = {}
     for op in (op for function in functions for op in function.walk()):
         sizes = op.group("shape") if op.row is MAKE_TENSOR_VIEW else []
         sizes += [*op.group("valid_row"), *op.group("valid_col")]
         for name in (name for value in sizes for name in arguments_of(value)):
-            found.setdefault(name, most)
-        made = op.results[0].type if op.results else None
+            extents.setdefault(name, most)
+        type_of_result = op.results[0].type if op.results else None
         for axis, group in enumerate(("valid_row", "valid_col")):
-            for value in op.group(group) if isinstance(made, t.TileBuf) else ():
-                if value.maker is None and isinstance(made, t.TileBuf):  # no more than there is
-                    found[value.name] = min(found[value.name], made.tile.shape[axis])
-    return {name: size for name, size in found.items() if name not in _ONE_BLOCK}
+            for value in op.group(group) if isinstance(type_of_result, t.TileBuf) else ():
+                if value.maker is None and isinstance(
+                    type_of_result, t.TileBuf
+                ):  # no more than there is
+                    extents[value.name] = min(extents[value.name], type_of_result.tile.shape[axis])
+    return {name: size for name, size in extents.items() if name not in _ONE_BLOCK}
 
 
 def arguments_of(value: Value) -> set[str]:
@@ -107,7 +111,7 @@ def _zeros(p: LaunchParameter, least: int) -> Array:
 def _written(functions: Sequence[Operation], params: Sequence[LaunchParameter]) -> set[int]:
     """Positions of the arrays that an operation of the kernel writes to."""
     names = [p.name for p in params]
-    found: set[int] = set()
+    numbers: set[int] = set()
     for function in functions:
         args = function.regions[0].block.args
         same = {a.name for a in args} <= set(names)
@@ -115,8 +119,8 @@ def _written(functions: Sequence[Operation], params: Sequence[LaunchParameter]) 
             for value in map(origin, op.given("out", "inout")):
                 if value in args:
                     n = args.index(value)
-                    found.add(names.index(value.name) if same else n)
-    return {n for n in found if params[n].is_array}
+                    numbers.add(names.index(value.name) if same else n)
+    return {n for n in numbers if params[n].is_array}
 
 
 def origin(value: Value) -> Value:
@@ -170,15 +174,15 @@ def generate(script: Path, data: Data, scripts: Scripts, work: Path) -> Mapping[
     A kernel with its sub-block as an argument has expected outputs for each sub-block.
     """
     subs = [n for n, p in enumerate(data.params) if p.name == SUBBLOCK]
-    found: dict[int, Array] = {}
+    goldens: dict[int, Array] = {}
     for sub in range(_SUBBLOCKS if subs else 1):
         for n in subs:
             data.values[n] = sub
         for n, golden in _generated(script, data, scripts, work).items():
             unsigned = np.dtype(f"u{golden.dtype.itemsize}")
-            own = golden.view(unsigned) != data.values[n].view(unsigned)
-            found[n] = np.where(own, golden, found.get(n, golden))
-    return found
+            is_written = golden.view(unsigned) != data.values[n].view(unsigned)
+            goldens[n] = np.where(is_written, golden, goldens.get(n, golden))
+    return goldens
 
 
 def _generated(script: Path, data: Data, scripts: Scripts, work: Path) -> Mapping[int, Array]:
@@ -200,11 +204,11 @@ def _generated(script: Path, data: Data, scripts: Scripts, work: Path) -> Mappin
 def _read(file: Path, like: Array) -> Array:
     if not file.is_file():
         return like
-    found = np.fromfile(file, np.uint8)
-    if found.size != like.nbytes:
-        message = f"{file.name} holds {found.size} bytes, the kernel takes {like.nbytes}"
+    raw = np.fromfile(file, np.uint8)
+    if raw.size != like.nbytes:
+        message = f"{file.name} holds {raw.size} bytes, the kernel takes {like.nbytes}"
         raise PtoError(Diagnostic("PTO-U065", message))
-    return found.view(like.dtype)
+    return raw.view(like.dtype)
 
 
 def _host(data: Data) -> str:

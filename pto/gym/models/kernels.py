@@ -41,14 +41,16 @@ def find_kernels(path: Path, selection: Selection) -> list[ModelKernel]:
     folders = samples or folders  # a checkout has folders of that name elsewhere too
     if root.name == "kernels" or "kernels" in root.parts:
         folders = [root]
-    found = [_kernel(f, folder, rules) for folder in folders for f in sorted(folder.rglob("*.pto"))]
-    if not found:
+    kernels = [
+        _kernel(f, folder, rules) for folder in folders for f in sorted(folder.rglob("*.pto"))
+    ]
+    if not kernels:
         raise fail(
             "PTO-U060",
             f"there are no model kernels below {path}",
             help="a model is a folder with kernels/, as test/samples/Qwen3DecodeA5 of PTOAS",
         )
-    return [kernel for kernel in found if selection.holds(kernel.name)]
+    return [kernel for kernel in kernels if selection.holds(kernel.name)]
 
 
 def _around(root: Path) -> list[Path]:

@@ -46,8 +46,8 @@ class Peers:
         for op in function.walk():
             order = op.order
             if isinstance(order, WaitUntil | TestSignal | Notify):
-                known = sent if isinstance(order, Notify) else awaited
-                known |= self._arguments(origin(op.operands[0]))
+                roles = sent if isinstance(order, Notify) else awaited
+                roles |= self._arguments(origin(op.operands[0]))
                 # a rank does not signal itself: the condition depends on the rank
                 for guard in op.around(Control.IF):
                     self.ranks |= self._arguments(guard.operands[0])
@@ -95,9 +95,9 @@ def launch_on_ranks(
     if not watched:
         run(None)
         return done
-    found = watch_run(profile, run, lambda: None)
-    if any(d.severity == "error" for d in found):
-        raise PtoError(*found)
+    findings = watch_run(profile, run, lambda: None)
+    if any(d.severity == "error" for d in findings):
+        raise PtoError(*findings)
     return done
 
 

@@ -36,7 +36,7 @@ class Rules:
         Upstream's tables use the kernel's name, and another model may have a kernel of that name.
         """
         free = replace(self, scalars={})
-        return [replace(own, scalar=n) for own in (self, free) for n in (self.scalar, 0)]
+        return [replace(rules, scalar=n) for rules in (self, free) for n in (self.scalar, 0)]
 
 
 def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:
@@ -45,8 +45,8 @@ def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:
         return Rules()
     outcome = scripts.run(_ASK, work, [str(kernel.rules), kernel.family, kernel.case])
     if outcome.code != 0:
-        said = outcome.output.strip().splitlines()[-1:] or ["it says nothing"]
-        raise PtoError(Diagnostic("PTO-U065", f"{kernel.rules} cannot be asked: {said[0]}"))
+        output = outcome.output.strip().splitlines()[-1:] or ["it says nothing"]
+        raise PtoError(Diagnostic("PTO-U065", f"{kernel.rules} cannot be asked: {output[0]}"))
     answer: dict[str, Any] = json.loads(outcome.output)
     answer["outputs"] = tuple(answer["outputs"] or ())
     return Rules(**answer)

@@ -59,10 +59,12 @@ def _runner(options: Options, folder: Path) -> ModelRunner:
 class _Ended(Exception):
     """A case that did not pass: where it ended, and why."""
 
-    def __init__(self, stage: Stage, *found: Diagnostic, difference: RejectedElement | None = None):
+    def __init__(
+        self, stage: Stage, *diagnostics: Diagnostic, difference: RejectedElement | None = None
+    ):
         super().__init__(stage)
         self.stage: Stage = stage
-        self.found = found
+        self.found = diagnostics
         self.difference = difference
 
 
@@ -90,10 +92,10 @@ class ModelRunner:
         blank = Result(program.name, program.name, program.family, "failed")
         began = time.perf_counter()
         try:
-            found = self._case(program, work, blank)
+            result = self._case(program, work, blank)
         except _Ended as end:
             status = "not run" if end.stage == "generate" else "failed"
-            found = replace(
+            result = replace(
                 blank,
                 status=status,
                 outcome=end.stage,
@@ -101,10 +103,10 @@ class ModelRunner:
                 facts=rejected(end.difference),
             )
         except PtoError as error:
-            found = replace(blank, outcome="run", diagnostics=error.diagnostics)
+            result = replace(blank, outcome="run", diagnostics=error.diagnostics)
         except Exception as error:  # a defect of ours: this case's, not the run's
-            found = replace(blank, outcome="run", diagnostics=(defect(error),))
-        yield replace(found, seconds=time.perf_counter() - began)
+            result = replace(blank, outcome="run", diagnostics=(defect(error),))
+        yield replace(result, seconds=time.perf_counter() - began)
 
     def _case(self, program: ModelKernel, work: Path, blank: Result) -> Result:
         try:
@@ -120,25 +122,25 @@ class ModelRunner:
         self, program: ModelKernel, rules: Rules, work: Path
     ) -> tuple[Target, Data, Mapping[int, Array], dict[str, list[Any]]]:
         """Arguments, golden and results of the first try that fits, else what the first says."""
-        said: PtoError | None = None
+        first_error: PtoError | None = None
         read: dict[str, tuple[Module, Target]] = {}
         drawn: dict[Any, Array] = {}
-        for own in tries(rules):
-            if own.edition not in read:
-                read[own.edition] = self._program(program, own.edition)
-            module, target = read[own.edition]
+        for attempt in tries(rules):
+            if attempt.edition not in read:
+                read[attempt.edition] = self._program(program, attempt.edition)
+            module, target = read[attempt.edition]
             functions = entry_functions(module, None)
-            data, golden = self._data(program, functions, own, work, drawn)
+            data, golden = self._data(program, functions, attempt, work, drawn)
             try:
-                if said is not None and self.watched:  # watching costs more than one run
+                if first_error is not None and self.watched:  # watching costs more than one run
                     self._launch(module, functions, target, data, self.engines[0], watched=False)
                 return target, data, golden, self._engines(module, functions, target, data)
             except PtoError as error:
                 if not may_fit_otherwise(error):
                     raise
-                said = said or error
-        assert said is not None
-        raise said
+                first_error = first_error or error
+        assert first_error is not None
+        raise first_error
 
     def _engines(
         self, module: Module, functions: list[Operation], target: Target, data: Data
@@ -152,20 +154,22 @@ class ModelRunner:
         self,
         program: ModelKernel,
         functions: list[Operation],
-        own: Try,
+        attempt: Try,
         work: Path,
         drawn: dict[Any, Array],
     ) -> tuple[Data, Mapping[int, Array]]:
         """Arguments of a launch, and the results a golden expects, by position."""
         try:
-            data = prepare(functions, own.rules, own.extent, exact=program.golden is not None)
+            data = prepare(
+                functions, attempt.rules, attempt.extent, exact=program.golden is not None
+            )
             golden: Mapping[int, Array] = {}
             if program.golden is not None:
                 golden = generate(program.golden, data, self.scripts, work)
             else:
                 draw(data, drawn)
             if not golden:
-                choose(data, own.integers)
+                choose(data, attempt.integers)
             return data, golden
         except PtoError as error:
             raise _Ended("generate", *error.diagnostics) from None
@@ -222,12 +226,18 @@ def _judge(
     (first, results), *others = runs.items()
     for n, expected in golden.items():
         name, kind = data.outputs[n], data.params[n].dtype
-        found = differs(name, kind, results[n], expected, rules)
-        if found is not None:
-            raise _Ended("compare", Diagnostic("PTO-U067", str(found)), difference=found)
-    for engine, own in others:
-        for n, (a, b) in enumerate(zip(results, own, strict=True)):
-            found = bits_differ(f"v{n + 1}", b, a) if isinstance(a, np.ndarray) else None
-            if found is not None:
-                message = f"{engine} is not {first}: {found}"
-                raise _Ended("compare", Diagnostic("PTO-U067", message), difference=found)
+        rejected_element = differs(name, kind, results[n], expected, rules)
+        if rejected_element is not None:
+            raise _Ended(
+                "compare",
+                Diagnostic("PTO-U067", str(rejected_element)),
+                difference=rejected_element,
+            )
+    for engine, other_results in others:
+        for n, (a, b) in enumerate(zip(results, other_results, strict=True)):
+            rejected_element = bits_differ(f"v{n + 1}", b, a) if isinstance(a, np.ndarray) else None
+            if rejected_element is not None:
+                message = f"{engine} is not {first}: {rejected_element}"
+                raise _Ended(
+                    "compare", Diagnostic("PTO-U067", message), difference=rejected_element
+                )

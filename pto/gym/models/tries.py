@@ -36,10 +36,10 @@ def tries(rules: Rules) -> Iterator[Try]:
     """The ways to launch a kernel, the one that upstream's rules mean first."""
     for integers in _INTEGERS:
         for edition in _EDITIONS:
-            for own in rules.tried():
+            for variant in rules.tried():
                 for extent in EXTENTS:
-                    yield Try(own, extent, integers, edition)
+                    yield Try(variant, extent, integers, edition)
 
 
 def may_fit_otherwise(error: PtoError) -> bool:
-    return any(found.code in _DO_NOT_FIT for found in error.diagnostics)
+    return any(diagnostic.code in _DO_NOT_FIT for diagnostic in error.diagnostics)

@@ -34,11 +34,11 @@ def is_place(type: t.Type | None) -> bool:
 
 def described(case: Case) -> Callable[[list[Any]], Work] | None:
     """The work of a move between tiles and views, from their shapes; None if they are dynamic."""
-    found = ends(case)
-    if found is None:
+    positions = ends(case)
+    if positions is None:
         return None
-    src, dst = found
-    types = [case.type(case.row.operands[i].name) for i in found]
+    src, dst = positions
+    types = [case.type(case.row.operands[i].name) for i in positions]
     if all(isinstance(type, t.Ptr) for type in types):
         return _bursts(case)
     if not all(isinstance(type, t.TileBuf | t.View) for type in types):

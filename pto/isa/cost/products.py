@@ -55,6 +55,6 @@ def _packed(case: Case, kind: DType) -> Callable[[list[Any]], Work] | None:
 
 
 def _work(case: Case, kind: DType, m: int, k: int, n: int) -> Work:
-    each = max(1, _K_BITS * kind.values_per_item // (8 * kind.itemsize))
-    steps = -(-m // _SIDE) * -(-k // each) * -(-n // _SIDE)
-    return MatmulWork(case.row.cost, steps, each, kind.name)
+    depth = max(1, _K_BITS * kind.values_per_item // (8 * kind.itemsize))
+    steps = -(-m // _SIDE) * -(-k // depth) * -(-n // _SIDE)
+    return MatmulWork(case.row.cost, steps, depth, kind.name)

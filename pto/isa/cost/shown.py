@@ -32,5 +32,5 @@ def _text(row: Instr, costs: Costs) -> str:
         return f"in a vector function: latency {latency:g}, one each {interval:g} cycles (sim)"
     if kind in REGISTERS:
         return "no vector registers"
-    found = costs.classes.get(kind)
-    return "not known" if found is None else found.text
+    cost = costs.classes.get(kind)
+    return "not known" if cost is None else cost.text

@@ -70,11 +70,11 @@ def tiles(case: Case) -> Callable[[list[Any]], Work] | None:
     lower = _LOWERED.get(kind, _one)
 
     def work(values: list[Any]) -> Work:
-        found = [
+        tiles = [
             (as_tile(values[i], type), role) for i, type, role in places if values[i] is not None
         ]
-        sources = [tile for tile, role in found if role in ("in", "inout")]
-        targets = [tile for tile, role in found if role in ("out", "inout")]
+        sources = [tile for tile, role in tiles if role in ("in", "inout")]
+        targets = [tile for tile, role in tiles if role in ("out", "inout")]
         return VectorWork(case.row.cost, lower(kind, sources, targets))
 
     return work
@@ -164,8 +164,8 @@ def _convert(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Vecto
     (step,) = _one(kind, sources, targets)
     tile = _widest([*targets, *sources])
     rows, cols = tile.get_valid()
-    whole, rest = divmod(cols * tile.type.itemsize, _REPEAT)
-    return (step._replace(instructions=max(1, rows * bool(whole) + bool(rest))),)
+    full, rest = divmod(cols * tile.type.itemsize, _REPEAT)
+    return (step._replace(instructions=max(1, rows * bool(full) + bool(rest))),)
 
 
 def _each_row(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:

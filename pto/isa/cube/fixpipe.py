@@ -62,12 +62,12 @@ _DST_MODE = (
 )
 
 
-def _text(own: tuple[Operand, ...], between: str, *more: str) -> str:
+def _text(operands: tuple[Operand, ...], between: str, *more: str) -> str:
     """The operands every form has, its own ones, the clauses; then types, own ones before those
     of the clauses.
     """
     base = ("source", "destination", *(o.name for o in _BASE))
-    typed = (*base, *(o.name for o in own), *(o.name for o in (*_PAYLOADS, *_TAIL)))
+    typed = (*base, *(o.name for o in operands), *(o.name for o in (*_PAYLOADS, *_TAIL)))
     first = " , ".join(f"${name}" for name in base)
     return (
         f"{first} {between} <|, {' | '.join((*_CLAUSES, *more))} > {{}} : types({','.join(typed)})"

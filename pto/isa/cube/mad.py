@@ -25,8 +25,8 @@ _PRODUCTS = {
 
 
 def _elements(case: Case) -> list[Scalar]:
-    found = [case.elem(n) for n in ("lhs", "rhs", "dst")]
-    return [e for e in found if e is not None]
+    elems = [case.elem(n) for n in ("lhs", "rhs", "dst")]
+    return [e for e in elems if e is not None]
 
 
 def _combination(profile: str) -> Rule:
@@ -75,8 +75,8 @@ _FP8, _FP4 = ("f8e4m3", "f8e5m2"), ("float4_e1m2x2", "float4_e2m1x2")
 @rule("PTO-T063", "expects both operands to be fp8, or both fp4")
 def _mx_pair(case: Case) -> str | None:
     elems = [case.elem(name) for name in ("lhs", "rhs")]
-    found = [set(e.names) for e in elems if e is not None]
-    if len(found) < 2 or any(all(f & set(kinds) for f in found) for kinds in (_FP8, _FP4)):
+    kinds_of = [set(e.names) for e in elems if e is not None]
+    if len(kinds_of) < 2 or any(all(f & set(kinds) for f in kinds_of) for kinds in (_FP8, _FP4)):
         return None
     return _shown([e for e in elems if e is not None])
 

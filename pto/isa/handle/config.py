@@ -35,8 +35,8 @@ def _tsync_pipe(case: Case) -> str | None:
     pipe = named_pipe(case, "op")
     if pipe is None or pipe in case.profile.sync.tsync_pipes:
         return None
-    known = " ".join(sorted(case.profile.sync.tsync_pipes))
-    return f"{case.word('op')} runs on {pipe}, {case.profile} takes {known}"
+    pipes = " ".join(sorted(case.profile.sync.tsync_pipes))
+    return f"{case.word('op')} runs on {pipe}, {case.profile} takes {pipes}"
 
 
 WAIT = tile_family("wait", "hold this core until others are done", pipe="none", cost="barrier")
@@ -61,8 +61,8 @@ WAIT.row(
 
 @rule("PTO-T064", "expects a workspace for the counter of mode soft")
 def _soft_counter(case: Case) -> str | None:
-    soft, given = case.word("mode") == "soft", case.op.operand("workspace") is not None
-    return "mode is soft without a workspace" if soft and not given else None
+    soft, has_workspace = case.word("mode") == "soft", case.op.operand("workspace") is not None
+    return "mode is soft without a workspace" if soft and not has_workspace else None
 
 
 _COUNTERS = 16
@@ -82,8 +82,8 @@ def _counter_fits(case: Case) -> str | None:
 
 @rule("PTO-T026", "expects mode and core_type together")
 def _both_words(case: Case) -> str | None:
-    given = [name for name in ("mode", "core_type") if name in case.op.attrs]
-    return f"{given[0]} is given" if len(given) == 1 else None
+    words = [name for name in ("mode", "core_type") if name in case.op.attrs]
+    return f"{words[0]} is given" if len(words) == 1 else None
 
 
 WAIT.row(

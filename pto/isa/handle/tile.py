@@ -36,10 +36,10 @@ AXES = (("valid_row", 0), ("valid_col", 1))
 @rule("PTO-S076", "expects valid_row and valid_col if, and only if, the type has `?`")
 def _open_valid(case: Case, result: TileType) -> str | None:
     for name, axis in AXES:
-        given, extent = bool(case.op.group(name)), result.valid[axis]
-        if given is not (extent is None):
-            shown = "?" if extent is None else extent
-            return f"{name} is {'given' if given else 'missing'}, the type says {shown}"
+        is_set, extent = bool(case.op.group(name)), result.valid[axis]
+        if is_set is not (extent is None):
+            size = "?" if extent is None else extent
+            return f"{name} is {'given' if is_set else 'missing'}, the type says {size}"
     return None
 
 
@@ -100,10 +100,10 @@ _RENAMES = ("pto.bitcast", "pto.treshape")
 def _local_handle(case: Case) -> str | None:
     if not isinstance(case.type("source"), t.TileBuf):
         return None
-    made = case.maker("source", *_RENAMES)
-    if made is None:
+    maker = case.maker("source", *_RENAMES)
+    if maker is None:
         return "it is an argument"
-    return None if made.name.removeprefix("pto.") in _LOCAL else f"it comes from {made.name}"
+    return None if maker.name.removeprefix("pto.") in _LOCAL else f"it comes from {maker.name}"
 
 
 @rule("PTO-S072", "expects result to have the shape of source")

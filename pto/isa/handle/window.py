@@ -34,11 +34,11 @@ def _offsets(case: Case) -> tuple[int | None, ...]:
 
 @rule("PTO-S073", "expects a window inside source")
 def _tile_window_inside(case: Case, source: TileType) -> str | None:
-    for offset, size, whole in zip(_offsets(case), _sizes(case), source.shape, strict=False):
+    for offset, size, extent in zip(_offsets(case), _sizes(case), source.shape, strict=False):
         if offset is not None and offset < 0:
             return f"offset {offset} is negative"
-        if (offset or 0) + size > whole:
-            return f"it ends at {(offset or 0) + size}, the source at {whole}"
+        if (offset or 0) + size > extent:
+            return f"it ends at {(offset or 0) + size}, the source at {extent}"
     return None
 
 
@@ -63,15 +63,15 @@ def _valid_as_written(case: Case, result: TileType) -> str | None:
         return None
     for (name, axis), size in zip(AXES, sizes, strict=True):
         number = case.number(name)
-        wanted, said = number and min(number, size), result.valid[axis]
+        wanted, declared = number and min(number, size), result.valid[axis]
         if not case.op.group(name):  # the type alone says it
-            wrong = said is None or said > size
+            wrong = declared is None or declared > size
         else:
-            wrong = said not in (None, wanted)
+            wrong = declared not in (None, wanted)
         if wrong:
-            asked = f"{name} asks {'?' if wanted is None else wanted}"
-            asked = asked if case.op.group(name) else f"there is no {name}"
-            return f"the type says {dims(*result.valid)}, {asked}"
+            request = f"{name} asks {'?' if wanted is None else wanted}"
+            request = request if case.op.group(name) else f"there is no {name}"
+            return f"the type says {dims(*result.valid)}, {request}"
     return None
 
 
@@ -79,10 +79,10 @@ def _valid_as_written(case: Case, result: TileType) -> str | None:
 def _on_box(case: Case, source: TileType) -> str | None:
     if not source.layout.is_boxed:
         return None
-    for what, numbers in (("size", _sizes(case)), ("offset", _offsets(case))):
+    for quantity, numbers in (("size", _sizes(case)), ("offset", _offsets(case))):
         for number, box in zip(numbers, source.box, strict=False):
             if number is not None and number % box:
-                return f"{what} {number} is not a multiple of {box}"
+                return f"{quantity} {number} is not a multiple of {box}"
     return None
 
 

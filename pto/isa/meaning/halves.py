@@ -90,8 +90,8 @@ def exp(x: Lanes) -> Lanes:
     if x.dtype == _F16:
         for at, right in _EXP_TIES.items():
             y = select(wide == const(wide, at), const(y, right), y)
-    found = _scaled(y, turned.view(np.int32), x.dtype)
-    return select(isnan(wide), const(wide, np.nan), found).astype(x.dtype)
+    scaled = _scaled(y, turned.view(np.int32), x.dtype)
+    return select(isnan(wide), const(wide, np.nan), scaled).astype(x.dtype)
 
 
 def _scaled(y: Any, n: Any, kind: Any) -> Any:
@@ -132,27 +132,32 @@ def power(size: Any, y: Any, kind: Any) -> tuple[Any, Any]:
     f, k = _split(size, kind)
     t = f / (f + 2.0)
     digits = t * horner(t * t, _LOG2_NEAR)
-    whole, part = far * k, far * digits
-    total = fused(far, digits, whole)
+    product, part = far * k, far * digits
+    total = fused(far, digits, product)
     clear = select(total > low, total, const(total, low))
     clear = select(clear < high, clear, const(total, high))
     turned = clear + _TO_INTEGER
-    r = fused(far, digits, whole - (turned - _TO_INTEGER))
+    r = fused(far, digits, product - (turned - _TO_INTEGER))
     r = select(r > -0.6, r, const(r, -0.6))
     near = horner(select(r < 0.6, r, const(r, 0.6)), _EXP2_NEAR)
-    found = _scaled(near, turned.view(np.int32), kind)
+    near_power = _scaled(near, turned.view(np.int32), kind)
     error = fused(primitives.absolute(part), const(part, _ERROR), const(part, _ERROR))
     if kind == _F16:
-        sides = (fused(found, side, found).astype(kind).view(np.uint16) for side in (error, -error))
+        sides = (
+            fused(near_power, side, near_power).astype(kind).view(np.uint16)
+            for side in (error, -error)
+        )
         doubt = next(sides) != next(sides)
     else:  # near a tie of the 16-bit type, or already rounded once because it is subnormal
-        past = ((found.view(np.int32) & 0xFFFF) - 0x8000).astype(np.float32)
+        past = ((near_power.view(np.int32) & 0xFFFF) - 0x8000).astype(np.float32)
         doubt = primitives.absolute(past) <= error * 2.0**24
         doubt = doubt | ((total > -138.0) & (total < -125.0))
     edge = (size == 0) | (size == np.inf)
     high_end = (y > 0) == (size == np.inf)
-    found = select(edge, select(high_end, const(found, np.inf), const(found, 0.0)), found)
-    return found, doubt & (clear == total) & ~edge
+    near_power = select(
+        edge, select(high_end, const(near_power, np.inf), const(near_power, 0.0)), near_power
+    )
+    return near_power, doubt & (clear == total) & ~edge
 
 
 def log_edges(x: Any, y: Any) -> Any:

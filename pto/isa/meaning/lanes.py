@@ -64,21 +64,21 @@ def is_integer(a: Lanes) -> bool:
 @primitive
 def maximum(a: Lanes, b: Lanes) -> Lanes:
     """IEEE 754-2019 maximum: NaN wins, and +0 is greater than -0."""
-    found = np.maximum(a, b)
+    greater = np.maximum(a, b)
     if is_integer(a):
-        return found
-    zero = found == 0  # of two zeros it is either one; their sum is +0 unless both are -0
-    return np.where(zero & (a == b), a + b, found) if np.count_nonzero(zero) else found
+        return greater
+    zero = greater == 0  # of two zeros it is either one; their sum is +0 unless both are -0
+    return np.where(zero & (a == b), a + b, greater) if np.count_nonzero(zero) else greater
 
 
 @primitive
 def minimum(a: Lanes, b: Lanes) -> Lanes:
     """IEEE 754-2019 minimum: NaN wins, and -0 is less than +0."""
-    found = np.minimum(a, b)
+    lesser = np.minimum(a, b)
     if is_integer(a):
-        return found
-    zero = found == 0
-    return np.where(zero & (a == b), -(-a - b), found) if np.count_nonzero(zero) else found
+        return lesser
+    zero = lesser == 0
+    return np.where(zero & (a == b), -(-a - b), lesser) if np.count_nonzero(zero) else lesser
 
 
 def relu(a: Lanes) -> Lanes:
@@ -86,8 +86,8 @@ def relu(a: Lanes) -> Lanes:
     zero = const(a, 0)
     if a.dtype.itemsize == 2:  # 16-bit types have no hardware addition
         return maximum(a, zero)
-    found = greater_of(a, zero)
-    return found if is_integer(a) else found + zero
+    result = greater_of(a, zero)
+    return result if is_integer(a) else result + zero
 
 
 def add_relu(a: Lanes, b: Lanes) -> Lanes:
@@ -258,10 +258,10 @@ def fold(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
         return _extreme(lines, *_EXTREMES[fn])
     ufunc = _ORDERED[fn]
     if lines.shape[1] == 1:  # the only axis: reduce would add in pairs
-        found = ufunc.accumulate(lines, axis=0, dtype=lines.dtype)[-1]
+        folded = ufunc.accumulate(lines, axis=0, dtype=lines.dtype)[-1]
     else:  # not the fast axis: line after line (numpy.sum, Notes)
-        found = ufunc.reduce(lines, axis=0, dtype=lines.dtype)
-    return found + const(found, 0) if fn is add else found  # 0 + -0 is +0
+        folded = ufunc.reduce(lines, axis=0, dtype=lines.dtype)
+    return folded + const(folded, 0) if fn is add else folded  # 0 + -0 is +0
 
 
 def fold_partials(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[Any]) -> Lanes:
@@ -270,9 +270,9 @@ def fold_partials(fn: Callable[[Any, Any], Any], values: Lanes, kind: np.dtype[A
     if fn in _EXTREMES:
         return _extreme(np.ascontiguousarray(values.T, kind), *_EXTREMES[fn])
     steps = -(-cols // PARTIALS)
-    whole = np.full((rows, steps * PARTIALS), neutral(fn, kind), kind)
-    whole[:, :cols] = values
-    partials = fold(fn, np.ascontiguousarray(whole.reshape(rows, steps, -1).swapaxes(0, 1)))
+    padded = np.full((rows, steps * PARTIALS), neutral(fn, kind), kind)
+    padded[:, :cols] = values
+    partials = fold(fn, np.ascontiguousarray(padded.reshape(rows, steps, -1).swapaxes(0, 1)))
     while (half := partials.shape[1] // 2) > 0:
         partials = fn(partials[:, :half], partials[:, half:])
     return partials[:, 0]
@@ -291,12 +291,12 @@ def fold_pairs(fn: Callable[[Any, Any], Any], lines: Lanes) -> Lanes:
 
 def _extreme(lines: Lanes, ufunc: np.ufunc, sign: bool) -> Lanes:
     """Minimum or maximum in any order: NaN wins, and of two zeros the one with this sign."""
-    found = ufunc.reduce(lines, axis=0)
-    zero = found == 0
+    extreme = ufunc.reduce(lines, axis=0)
+    zero = extreme == 0
     if is_integer(lines) or not zero.any():
-        return found
+        return extreme
     wins = ((lines == 0) & (np.signbit(lines) == sign)).any(axis=0)
-    return np.where(zero, np.where(wins == sign, const(found, -0.0), const(found, 0)), found)
+    return np.where(zero, np.where(wins == sign, const(extreme, -0.0), const(extreme, 0)), extreme)
 
 
 _ORDERED: dict[Any, np.ufunc] = {add: np.add, mul: np.multiply}

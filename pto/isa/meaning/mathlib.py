@@ -153,10 +153,10 @@ def _power_of(x: Lanes) -> Callable[..., Lanes]:
 
 
 def _settled(
-    fast: Callable[..., F64], exact: Callable[..., F64], close: float, *given: Lanes
+    fast: Callable[..., F64], exact: Callable[..., F64], close: float, *arguments: Lanes
 ) -> Lanes:
     """narrow(exact(x, ..)), computed by `fast` in lanes where both round to the same result."""
-    x, wide = given[0], [widen(v) for v in given]
+    x, wide = arguments[0], [widen(v) for v in arguments]
     if x.dtype == np.float64:
         return narrow(exact(*wide), x)
     with np.errstate(all="ignore"):
@@ -198,8 +198,8 @@ def rsqrt(x: Lanes) -> Lanes:
     y = widen(first)
     error = fused(-(widen(x) * y), y, const(y, 1.0))
     step = fused(error, const(y, 0.375), const(y, 0.5))
-    found = narrow(fused(y * error, step, y), x)
-    return select(isfinite(first) & (first != 0), found, first)
+    refined = narrow(fused(y * error, step, y), x)
+    return select(isfinite(first) & (first != 0), refined, first)
 
 
 def tanh(x: Lanes) -> Lanes:
@@ -253,26 +253,26 @@ def _power_of_small(x: Lanes, y: Lanes) -> Lanes:
 
     Special cases are decided in the type of the operands, or in f32.
     """
-    given, by = (v.astype(np.float32) if v.dtype.itemsize == 2 else v for v in (x, y))
+    base, by = (v.astype(np.float32) if v.dtype.itemsize == 2 else v for v in (x, y))
     with np.errstate(all="ignore"):
-        size = absolute(widen(given))
+        size = absolute(widen(base))
         t, z, k = _split(size)
         digits = fused(t, halves.horner(z, _LOG2_NEAR), k)
         digits = select(size == 0, const(k, -np.inf), digits)
-        found = widen(by) * select(size == np.inf, size, digits)
-        found = select(found < -_FAR, const(k, -_FAR), found)
-        found = select(found > _FAR, const(k, _FAR), found)
-        turned = found + _TO_INTEGER
-        near = halves.horner(found - (turned - _TO_INTEGER), _EXP2_NEAR)
+        exponent = widen(by) * select(size == np.inf, size, digits)
+        exponent = select(exponent < -_FAR, const(k, -_FAR), exponent)
+        exponent = select(exponent > _FAR, const(k, _FAR), exponent)
+        turned = exponent + _TO_INTEGER
+        near = halves.horner(exponent - (turned - _TO_INTEGER), _EXP2_NEAR)
         scaled = (near.view(np.int64) + (turned.view(np.int64) << 52)).view(np.float64)
-        return _power_edges(given, by, narrow(scaled, x))
+        return _power_edges(base, by, narrow(scaled, x))
 
 
 def _power_of_halves(x: Lanes, y: Lanes) -> Lanes:
     """x**y of 16-bit types in f32; the lanes in doubt (one in hundreds) by `_power_of_small`."""
-    given, by = x.astype(np.float32), y.astype(np.float32)
-    size, doubt = halves.power(absolute(given), by, x.dtype)
-    near = _power_edges(given, by, size).astype(x.dtype).view(np.uint16)
+    base, by = x.astype(np.float32), y.astype(np.float32)
+    size, doubt = halves.power(absolute(base), by, x.dtype)
+    near = _power_edges(base, by, size).astype(x.dtype).view(np.uint16)
 
     def step(left: Lanes, out: Lanes) -> tuple[Lanes, Lanes]:
         exact = _power_of_small(x, y).view(np.uint16)
@@ -284,10 +284,10 @@ def _power_of_halves(x: Lanes, y: Lanes) -> Lanes:
 
 def _power_edges(x: Lanes, y: Lanes, size: Lanes) -> Lanes:
     """x**y from `size`, which is |x|**y: adds the sign and the special cases of C's pow."""
-    whole = rint(y) == y
-    odd = whole & (rint(y * 0.5) != y * 0.5)
+    is_integral = rint(y) == y
+    odd = is_integral & (rint(y * 0.5) != y * 0.5)
     out = select(signbit(x) & odd, -size, size)
-    unknown = isnan(x) | isnan(y) | ((x < 0) & isfinite(x) & ~whole)
+    unknown = isnan(x) | isnan(y) | ((x < 0) & isfinite(x) & ~is_integral)
     out = select(unknown, const(size, np.nan), out)
     one = (y == 0) | (x == 1) | ((absolute(x) == 1) & isinf(y))
     return select(one, const(size, 1.0), out)
@@ -372,7 +372,7 @@ def _integer_power(x: Lanes, y: Lanes) -> Lanes:
         return left >> 3, base, out
 
     _, _, out = repeated(step, *step(left, base, const(base, 1)))
-    found = out.astype(x.dtype)
+    result = out.astype(x.dtype)
     if x.dtype.kind == "u":
-        return found
-    return select((y < 0) & (x != 1) & (x != -1), const(x, 0), found)
+        return result
+    return select((y < 0) & (x != 1) & (x != -1), const(x, 0), result)

@@ -122,16 +122,16 @@ def _rows_hold(case: Case, whole: str) -> str | None:
     first = members[0].type if members else None
     if not isinstance(type, t.View | t.MemRef) or not isinstance(first, t.View | t.MemRef):
         return None
-    rows, each = (x.shape[-2] if len(x.shape) > 1 else None for x in (type, first))
-    if rows is None or each is None or rows >= each * len(members):
+    rows, member_rows = (x.shape[-2] if len(x.shape) > 1 else None for x in (type, first))
+    if rows is None or member_rows is None or rows >= member_rows * len(members):
         return None
-    return f"{whole} has {rows}, {len(members)} members have {each} each"
+    return f"{whole} has {rows}, {len(members)} members have {member_rows} each"
 
 
 @rule("PTO-T064", "expects a peer with engine RDMA")
 def _rdma_peer(case: Case) -> str | None:
-    given = case.op.operand("peer") is not None
-    return "engine is RDMA" if case.word("engine") == "RDMA" and not given else None
+    has_peer = case.op.operand("peer") is not None
+    return "engine is RDMA" if case.word("engine") == "RDMA" and not has_peer else None
 
 
 # ---- asynchronous transfers

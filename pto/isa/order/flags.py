@@ -56,8 +56,8 @@ def id_below(
 
 @rule_of("PTO-D073", "expects {attr} as a number or as an operand")
 def one_id(case: Case, attr: str, operand: str) -> str | None:
-    written, given = attr in case.op.attrs, bool(case.op.group(operand))
-    if written is not given:
+    written, has_operand = attr in case.op.attrs, bool(case.op.group(operand))
+    if written is not has_operand:
         return None
     return "both are given" if written else "neither is given"
 

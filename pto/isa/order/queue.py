@@ -59,8 +59,8 @@ def _split_halves(case: Case, tile: TileType) -> str | None:
         return f"split is 1, tile has {rows} valid rows"
     if split == "2" and cols is not None and cols % 32:
         return f"split is 2, tile has {cols} valid columns"
-    whole = rows if split == "3" else cols if split == "4" else None
-    if whole is not None and whole % 2 == 0:
+    extent = rows if split == "3" else cols if split == "4" else None
+    if extent is not None and extent % 2 == 0:
         return f"split is {split}, tile has {dims(rows, cols)} valid elements"
     return None
 
@@ -187,9 +187,9 @@ _OF_TILE = ("decltype({tile}), ", ", {tile}")
 _GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
 
 
-def _family(what: str, side: str, way: str, meaning: str) -> Family:
+def _family(subject: str, side: str, way: str, meaning: str) -> Family:
     return tile_family(
-        f"{what}, {side} side",
+        f"{subject}, {side} side",
         meaning,
         attrs=(_ID, _SPLIT),
         scope=side,

@@ -44,17 +44,17 @@ def _both_ways(case: Case) -> bool:
     " c2v_consumer_buf where dir_mask is 1 and tiles go through it)",
 )
 def _belong_together(case: Case) -> str | None:
-    given = [o.name for o in case.row.operands if case.op.group(o.name)]
-    mask, shown = case.number("dir_mask") or 0, f"it has {', '.join(given) or 'none'}"
-    if "gm_slot_tensor" in given:
-        entries = given == ["gm_slot_tensor"]
-        tiles = given == ["gm_slot_tensor", "c2v_consumer_buf"] and mask == meaning.TO_VECTOR
-        return None if entries or tiles else shown
+    present = [o.name for o in case.row.operands if case.op.group(o.name)]
+    mask, described = case.number("dir_mask") or 0, f"it has {', '.join(present) or 'none'}"
+    if "gm_slot_tensor" in present:
+        entries = present == ["gm_slot_tensor"]
+        tiles = present == ["gm_slot_tensor", "c2v_consumer_buf"] and mask == meaning.TO_VECTOR
+        return None if entries or tiles else described
     ways = zip(
         (meaning.TO_VECTOR, meaning.TO_CUBE), ("c2v_consumer_buf", "v2c_consumer_buf"), strict=True
     )
-    missing = [name for way, name in ways if mask & way and name not in given]
-    return shown if missing else None
+    missing = [name for way, name in ways if mask & way and name not in present]
+    return described if missing else None
 
 
 @rule("PTO-M072", "expects local slots within the queue")
@@ -102,12 +102,12 @@ def _global_has_no_slots(case: Case) -> str | None:
 
 @rule("PTO-S079", "expects peer_local_addr exactly for both directions")
 def _peer_both_ways(case: Case) -> str | None:
-    given = bool(case.op.group("peer_local_addr"))
+    has_peer = bool(case.op.group("peer_local_addr"))
     if "local_addr" in case.row.operand_names and not case.op.group("local_addr"):
-        return "peer_local_addr stands without local_addr" if given else None
-    if given is _both_ways(case):
+        return "peer_local_addr stands without local_addr" if has_peer else None
+    if has_peer is _both_ways(case):
         return None
-    return f"dir_mask is {case.number('dir_mask')}, it is {'given' if given else 'missing'}"
+    return f"dir_mask is {case.number('dir_mask')}, it is {'given' if has_peer else 'missing'}"
 
 
 @rule("PTO-D072", "expects hardware flags that exist")
@@ -128,8 +128,8 @@ def _placed(case: Case) -> str | None:
 @rule(LIBRARY, "expects gm_slot_buffer where a queue is in GM", severity="warning")
 def _has_slots(case: Case) -> str | None:
     """TPipe of a2a3 takes the slots in global memory, and PTOAS refuses a queue without them."""
-    given = any(case.op.group(name) for name in ("gm_slot_buffer", "gm_slot_tensor"))
-    return None if given else "there is none"
+    has_slots = any(case.op.group(name) for name in ("gm_slot_buffer", "gm_slot_tensor"))
+    return None if has_slots else "there is none"
 
 
 @rule(

@@ -114,8 +114,8 @@ def types_text(row: Instr, profile: str) -> str:
 
 def attr_text(a: Attr) -> str:
     words = attr_words(a)
-    shown = " ".join(words[:16]) + (" ..." if len(words) > 16 else "")
-    parts = [shown or a.kind]
+    allowed = " ".join(words[:16]) + (" ..." if len(words) > 16 else "")
+    parts = [allowed or a.kind]
     if a.default is not None:
         parts.append(f"default {a.default}")
     if a.required:

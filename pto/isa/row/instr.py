@@ -215,20 +215,20 @@ class Family(Shared):
         `rules` and `traits` are added to the family's. `aliases` are older or other spellings,
         without the dialect.
         """
-        given = locals()
-        made = {name: given[name] for name in _names(Instr) if name in given}
-        made |= {name: getattr(self, name) for name in _names(Shared) if made[name] is None}
-        made |= {each: _some(made[each]) for each in ("operands", "results", "attrs", "notes")}
-        used: tuple[Operand, ...] = made["operands"]
+        arguments = locals()
+        values = {name: arguments[name] for name in _names(Instr) if name in arguments}
+        values |= {name: getattr(self, name) for name in _names(Shared) if values[name] is None}
+        values |= {each: _some(values[each]) for each in ("operands", "results", "attrs", "notes")}
+        used: tuple[Operand, ...] = values["operands"]
         all_of_them = " , ".join(f"${o.name}{'*' if o.variadic else ''}" for o in used)
         stated = {"cpu": cpu or types, "a2a3": a2a3 or npu or types, "a5": a5 or npu or types}
         usual = dict.fromkeys(PROFILES, self.types) if isinstance(self.types, str) else self.types
         listed = stated if any(stated.values()) else usual
         cited = _some(self.cite if cite is None else cite)
-        made |= {
+        values |= {
             "name": self.dialect + name,
             "family": self,
-            "text": made["text"].replace("$operands", all_of_them),
+            "text": values["text"].replace("$operands", all_of_them),
             "types": {p: frozenset(names.split()) for p, names in listed.items() if names},
             "library": frozenset(library.split()),
             "profiles": tuple((self.profiles if profiles is None else profiles).split()),
@@ -242,18 +242,18 @@ class Family(Shared):
             "control": body if isinstance(body, Control) else None,
             "home": _caller(),
         }
-        row = Instr(**made)
+        row = Instr(**values)
         _add(row)
         return row
 
 
 @cache
 def _names(kind: type[Shared]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+    return tuple(field.name for field in fields(kind))
 
 
-def _some(given: Some[T]) -> tuple[T, ...]:
-    return given if isinstance(given, tuple) else (given,)
+def _some(value: Some[T]) -> tuple[T, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -349,5 +349,5 @@ def rows() -> Iterator[Instr]:
 
 def suggest(name: str) -> str | None:
     """A help line for a name that is no row."""
-    known: Iterable[str] = [*_ROWS, *_ALIASES]
-    return nearest(name, known)
+    names: Iterable[str] = [*_ROWS, *_ALIASES]
+    return nearest(name, names)

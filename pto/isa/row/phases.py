@@ -103,10 +103,10 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _step(word: str) -> Step:
-    found = _STEP.fullmatch(word)
-    if found is None:
+    match = _STEP.fullmatch(word)
+    if match is None:
         raise RuntimeError(f"{word!r} is no phase")
-    pipe, target, ids, nested, reads, writes = found.groups()
+    pipe, target, ids, nested, reads, writes = match.groups()
     if target:
         return InnerFlag(pipe, target, tuple(map(int, _names(ids))) or (INNER_EVENT,))
     return PipeAccess(pipe, _names(reads), _names(writes), _names(nested))
@@ -114,8 +114,8 @@ def _step(word: str) -> Step:
 
 def forms(text: str) -> tuple[PhaseForm, ...]:
     """Parse the forms of a text, one per line."""
-    found: list[PhaseForm] = []
+    out: list[PhaseForm] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         when, _, steps = f"{line} ".rpartition(": ")
-        found.append(PhaseForm(tuple(when.split()), tuple(map(_step, steps.split()))))
-    return tuple(found)
+        out.append(PhaseForm(tuple(when.split()), tuple(map(_step, steps.split()))))
+    return tuple(out)

@@ -54,7 +54,7 @@ def pipe_of(case: Case) -> str:
     if isinstance(pipe, PipeBy):
         places = [_place(case, name) for name in pipe.operands]
         for roles, name in pipe.cases:
-            if all(role in ("*", place) for role, place in zip(roles, places, strict=True)):
+            if all(role in ("*", location) for role, location in zip(roles, places, strict=True)):
                 return _chosen(case, name)
         return pipe.otherwise
     if pipe.startswith("@"):

@@ -96,12 +96,12 @@ class Traits:
     mask_selects: bool = False  # its mask selects results, so it has no default mask
     by_hand: bool = False  # Python has a separate function for it, such as `pto.tile`
 
-    def joined(self, own: Traits | None) -> Traits:
+    def joined(self, changes: Traits | None) -> Traits:
         """The traits of a family with those of a row added."""
-        if own is None:
+        if changes is None:
             return self
-        given = {f.name: getattr(own, f.name) for f in fields(own)}
-        return replace(self, **{k: v for k, v in given.items() if v != getattr(NONE, k)})
+        values = {f.name: getattr(changes, f.name) for f in fields(changes)}
+        return replace(self, **{k: v for k, v in values.items() if v != getattr(NONE, k)})
 
 
 NONE = Traits()

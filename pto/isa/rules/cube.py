@@ -31,8 +31,12 @@ def added_in_place(case: Case, name: str) -> str | None:
     return f"{name} is {_shown(before)}, dst is {_shown(after)}"
 
 
-def _shown(place: tuple[str, int]) -> str:
-    return f"at {place[1]}" if not place[0] else f"%{place[0]}" + f" + {place[1]}" * (place[1] > 0)
+def _shown(position: tuple[str, int]) -> str:
+    return (
+        f"at {position[1]}"
+        if not position[0]
+        else f"%{position[0]}" + f" + {position[1]}" * (position[1] > 0)
+    )
 
 
 @rule_of(LIBRARY, "expects {lhs} to have boxes of 16 rows", id="rows-in-boxes", severity="warning")
@@ -99,10 +103,10 @@ def scales_found(case: Case, scale: str, operand: str) -> str | None:
 )
 def table_at(case: Case, name: str, unit: int = TABLE_UNIT) -> str | None:
     """The unit reads a table from the multiple below: other scales."""
-    place = place_of(case, name)
-    if place is None or place[0] or place[1] % unit == 0 or case.role(name) != "scaling":
+    position = place_of(case, name)
+    if position is None or position[0] or position[1] % unit == 0 or case.role(name) != "scaling":
         return None
-    return f"it is at {place[1]}"
+    return f"it is at {position[1]}"
 
 
 @rule("PTO-S065", "expects a scaling dst to be one row of a multiple of 128 bytes")

@@ -211,17 +211,17 @@ def _sub_block(case: Case) -> str | None:
 def _plain_split(case: Case) -> str | None:
     if not _splits(case):
         return None
-    found = [n.removesuffix("_mode").removesuffix("_count") for n in _TRANSFORMS if _has(case, n)]
+    written = [n.removesuffix("_mode").removesuffix("_count") for n in _TRANSFORMS if _has(case, n)]
     mode = case.word("mode")
     if mode in ("nz2dn", "nz2nz"):
-        found.append(mode)
-    return f"{', '.join(found)} is written" if found else None
+        written.append(mode)
+    return f"{', '.join(written)} is written" if written else None
 
 
 def _only(dst_mode: str, rule: Rule) -> Rule:
     """The rule, for this destination mode."""
-    found = rule.only_if(lambda case: case.word("dst_mode") == dst_mode)
-    return replace(found, id=f"{rule.id}-{dst_mode}", sentence=f"{rule.sentence} with {dst_mode}")
+    limited = rule.only_if(lambda case: case.word("dst_mode") == dst_mode)
+    return replace(limited, id=f"{rule.id}-{dst_mode}", sentence=f"{rule.sentence} with {dst_mode}")
 
 
 DUAL = (

@@ -62,18 +62,18 @@ def line_axis(layout: Layout) -> int:
 )
 def runs_follow(case: Case, tile: str, view: str) -> str | None:
     """TLOAD and TSTORE copy a line of the tile as one burst and read no stride along it."""
-    local, whole = case.tile(tile), case.type(view)
+    local, view_type = case.tile(tile), case.type(view)
     maker = case.maker(view, "pto.partition_view")
-    if local is None or not isinstance(whole, t.View) or len(whole.shape) < 2:
+    if local is None or not isinstance(view_type, t.View) or len(view_type.shape) < 2:
         return None
     if maker is None or maker.name != "pto.make_tensor_view" or layout_of(case, view):
         return None
     axis = line_axis(local.layout)
     stride = case.constant(maker.group("strides")[axis])
-    if whole.shape[axis] == 1 or local.valid[axis] == 1 or stride in (None, 1):
+    if view_type.shape[axis] == 1 or local.valid[axis] == 1 or stride in (None, 1):
         return None
-    what = "rows" if axis == -2 else "columns"
-    return f"{view} has a stride of {stride} along its {what}, {tile} is {local.layout.name}"
+    unit = "rows" if axis == -2 else "columns"
+    return f"{view} has a stride of {stride} along its {unit}, {tile} is {local.layout.name}"
 
 
 @rule_of(
@@ -83,13 +83,13 @@ def runs_follow(case: Case, tile: str, view: str) -> str | None:
 )
 def boxes_of_two_axes(case: Case, tile: str, view: str) -> str | None:
     """pto-isa tload_common.hpp: "GlobalTensor only support 2 dim when ND2NZ", the same of DN2ZN."""
-    local, whole = case.tile(tile), case.type(view)
-    if local is None or not isinstance(whole, t.View) or local.role.value != "mat":
+    local, view_type = case.tile(tile), case.type(view)
+    if local is None or not isinstance(view_type, t.View) or local.role.value != "mat":
         return None
-    outer = whole.shape[:-2]
+    outer = view_type.shape[:-2]
     if not local.layout.is_boxed or layout_of(case, view) == "nz":
         return None
-    return None if all(n == 1 for n in outer) else f"{view} is {shape_text(whole.shape)}"
+    return None if all(n == 1 for n in outer) else f"{view} is {shape_text(view_type.shape)}"
 
 
 def same_count(tile: str, view: str) -> Rule:
@@ -114,10 +114,10 @@ def _counted(
     PTOAS."""
 
     def test(case: Case) -> str | None:
-        local, whole = case.tile(tile), case.type(view)
-        if local is None or not isinstance(whole, t.View):
+        local, view_type = case.tile(tile), case.type(view)
+        if local is None or not isinstance(view_type, t.View):
             return None
-        inside, outside = element_count(local.valid), element_count(whole.shape)
+        inside, outside = element_count(local.valid), element_count(view_type.shape)
         if not inside or outside is None or holds(inside, outside):  # nothing is moved
             return None
         if bool(case.op.group("fp")) is not scaled:
@@ -131,8 +131,8 @@ def _counted(
 
 def element_count(shape: Sequence[int | None]) -> int | None:
     """None if an extent is known only when it runs."""
-    known = [size for size in shape if size is not None]
-    return prod(known) if len(known) == len(shape) else None
+    static = [size for size in shape if size is not None]
+    return prod(static) if len(static) == len(shape) else None
 
 
 @rule_of("PTO-S068", "expects every global operand to be a static flat contiguous logical 1D view")

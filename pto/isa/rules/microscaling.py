@@ -47,13 +47,13 @@ class _Shapes:
     def region(self, name: str, *wanted: tuple[int, int]) -> Iterator[str]:
         tile = self.tiles[name]
         if tile.valid not in wanted:
-            listed = " or ".join(dims(*each) for each in wanted)
+            listed = " or ".join(dims(*size) for size in wanted)
             yield f"the valid region of {name} is {dims(*tile.valid)}, it takes {listed}"
 
     def pitch(self, name: str, cols: int) -> Iterator[str]:
-        found = self.tiles[name].cols
-        if found != cols:
-            yield f"{name} has {found} columns, src {self.src.cols}: it takes {cols}"
+        columns = self.tiles[name].cols
+        if columns != cols:
+            yield f"{name} has {columns} columns, src {self.src.cols}: it takes {cols}"
 
     def room(self, name: str, elements: int) -> Iterator[str]:
         tile = self.tiles[name]

@@ -39,10 +39,10 @@ def _query(annotation: str) -> Query:
 
 def with_arguments(test: Callable[..., str | None]) -> Callable[[Case], str | None]:
     """A test of a case that calls `test` with its arguments, and holds where one is None."""
-    asked = [(name, kind) for name, kind in test.__annotations__.items() if name != "return"]
-    if [kind for _, kind in asked] == ["Case"]:
+    parameters = [(name, kind) for name, kind in test.__annotations__.items() if name != "return"]
+    if [kind for _, kind in parameters] == ["Case"]:
         return test
-    queries = [(name, _query(kind)) for name, kind in asked]
+    queries = [(name, _query(kind)) for name, kind in parameters]
 
     def of_case(case: Case) -> str | None:
         arguments: list[Any] = []

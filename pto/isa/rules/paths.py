@@ -48,8 +48,8 @@ _MODES = {
 
 def unlike_widths(case: Case, *names: str) -> str | None:
     """A text that names the first operand whose elements are not as wide as those of the last."""
-    found = [(n, e) for n in names if (e := case.elem(n)) is not None and e.itemsize]
-    return odd_one(found, attrgetter("name"), lambda a, b: a.itemsize == b.itemsize)
+    elems = [(n, e) for n in names if (e := case.elem(n)) is not None and e.itemsize]
+    return odd_one(elems, attrgetter("name"), lambda a, b: a.itemsize == b.itemsize)
 
 
 @rule("PTO-T060", "expects src and dst to have elements of one size")
@@ -62,8 +62,8 @@ def same_size(case: Case) -> str | None:
 @rule_of("PTO-T065", "expects {names} to have one type")
 def same_type(case: Case, *names: str) -> str | None:
     """Types that agree in everything, the valid region and the pad included."""
-    known = [(name, case.type(name)) for name in names]
-    present = [(name, type) for name, type in known if type is not None]
+    types = [(name, case.type(name)) for name in names]
+    present = [(name, type) for name, type in types if type is not None]
     for name, type in present[:-1]:
         if type != present[-1][1]:
             return f"{name} and {present[-1][0]} differ{_fields(type, present[-1][1])}"
@@ -167,13 +167,13 @@ def regroups(case: Case) -> bool:
 @rule("PTO-T062", "expects fp, preQuantScalar and reluPreMode with an acc source only")
 def acc_options(case: Case) -> str | None:
     """Scaling and clipping need an accumulator as src: only the fixpipe does them."""
-    given = [name for name in _QUANT if case.op.operand(name) is not None]
+    options = [name for name in _QUANT if case.op.operand(name) is not None]
     if case.word("reluPreMode") not in (None, "no_relu"):
-        given.append("reluPreMode")
+        options.append("reluPreMode")
     role, anywhere = case.role("src"), case.profile.scaling.sources == "any"
-    if not given or role in (None, "acc") or anywhere or (given == ["fp"] and regroups(case)):
+    if not options or role in (None, "acc") or anywhere or (options == ["fp"] and regroups(case)):
         return None
-    return f"{given[0]} is given, src is in {role}"
+    return f"{options[0]} is given, src is in {role}"
 
 
 @rule("PTO-T062", "expects accToVecMode on the path acc->vec only")
@@ -187,11 +187,11 @@ def acc_to_vec(case: Case) -> str | None:
 @rule("PTO-T064", "expects one of fp and preQuantScalar, and neither with a dual accToVecMode")
 def quant_forms(case: Case) -> str | None:
     """At most one scale, and none if the tile is split between both vector sub-blocks."""
-    given = [name for name in _QUANT if case.op.operand(name) is not None]
-    if len(given) > 1:
+    options = [name for name in _QUANT if case.op.operand(name) is not None]
+    if len(options) > 1:
         return "fp and preQuantScalar are both given"
     mode = case.word("accToVecMode") or ""
-    return f"{given[0]} with {mode}" if given and mode.startswith("dual") else None
+    return f"{options[0]} with {mode}" if options and mode.startswith("dual") else None
 
 
 @rule("PTO-S020", "expects src and dst to have one shape", id="same-shape")

@@ -65,12 +65,12 @@ def _asked(case: Case) -> tuple[Pair, Round] | None:
 
 def rounding(case: Case) -> Round:
     """The mode in which a target rounds; NONE is the default of the pair."""
-    types, asked = _types(case), _asked(case)
+    types, request = _types(case), _asked(case)
     mode, profile = round_mode(case.word("rmode") or "RINT"), case.profile
     if types is not None and types[1] is HIFLOAT8:  # the hardware has one mode
         return Round.NONE
-    if asked is not None:
-        pair, name = asked[0], asked[1].name
+    if request is not None:
+        pair, name = request[0], request[1].name
         by_header = profile.headers and _is_ignored(profile.name, pair, name)
         if by_header or _is_missing(profile.name, pair, name):
             mode = Round.NONE
@@ -81,10 +81,10 @@ def rounding(case: Case) -> Round:
 @rule("PTO-T046", "expects a rounding mode that the pair of types has", severity="warning")
 def mode_exists(case: Case) -> str | None:
     """The value is what the header of the chip gives: the default of the pair."""
-    asked, types = _asked(case), _types(case)
-    if asked is None or types is None:
+    request, types = _asked(case), _types(case)
+    if request is None or types is None:
         return None
-    (src, dst), mode = asked
+    (src, dst), mode = request
     if not _is_missing(case.profile.name, (src, dst), mode.name):
         return None
     real = pair_rounding(rounding(case), types[0].is_float, types[1])
@@ -94,10 +94,10 @@ def mode_exists(case: Case) -> str | None:
 @rule(LIBRARY, "expects a rounding mode that the header passes on", severity="warning")
 def header_has_mode(case: Case) -> str | None:
     """A run rounds as PTOAS does, whose vcvt has the mode."""
-    asked = _asked(case)
-    if asked is None or not _is_ignored(case.profile.name, asked[0], asked[1].name):
+    request = _asked(case)
+    if request is None or not _is_ignored(case.profile.name, request[0], request[1].name):
         return None
-    (src, dst), mode = asked
+    (src, dst), mode = request
     return f"{src} to {dst} takes no {mode.name}"
 
 

@@ -258,13 +258,13 @@ def rule_of(
         default = {p.name: p.default for p in parameters}
 
         def make(*args: P.args, **named: P.kwargs) -> Rule:
-            given = default | dict(zip(names, args, strict=False)) | named
-            given[rest] = args[len(names) :]
-            shown = {name: _Said(value) for name, value in given.items()}
-            said = sentence.format_map(shown)
-            named_by = id.format_map(shown) or _id_of(test)
-            held: Test = lambda case: test(case, *args, **named)  # noqa: E731
-            return Rule(named_by, code, said, held, severity=severity)
+            values = default | dict(zip(names, args, strict=False)) | named
+            values[rest] = args[len(names) :]
+            spoken = {name: _Said(value) for name, value in values.items()}
+            filled = sentence.format_map(spoken)
+            named_by = id.format_map(spoken) or _id_of(test)
+            bound_test: Test = lambda case: test(case, *args, **named)  # noqa: E731
+            return Rule(named_by, code, filled, bound_test, severity=severity)
 
         return make
 
@@ -387,9 +387,9 @@ def unlike(regions: Sequence[tuple[str, TileType, Valid]], axes: Sequence[int]) 
 
 def open_regions(case: Case) -> list[tuple[Rule, tuple[str, ...]]]:
     """Rules on dynamic valid regions, each with its tiles, to be checked at run time."""
-    asked = [rule for rule in case.row.rules if rule.alike and rule.applies(case.profile)]
-    found = [(rule, _asked(case, rule)) for rule in asked]
-    return [(rule, names) for rule, names in found if len(names) > 1]
+    rules = [rule for rule in case.row.rules if rule.alike and rule.applies(case.profile)]
+    operands_of = [(rule, _asked(case, rule)) for rule in rules]
+    return [(rule, names) for rule, names in operands_of if len(names) > 1]
 
 
 def _asked(case: Case, rule: Rule) -> tuple[str, ...]:

@@ -30,10 +30,10 @@ def planned(case: Case, operand: Operand) -> t.TileBuf | None:
     """
     if operand.planned is None or case.op.group(operand.name):
         return None
-    found = operand.planned(case)
-    if found is None or case.profile.name not in operand.idle:
-        return found
-    return _vector(found.elem, 1, BLOCK_BYTE_SIZE // found.tile.itemsize)
+    planned_tile = operand.planned(case)
+    if planned_tile is None or case.profile.name not in operand.idle:
+        return planned_tile
+    return _vector(planned_tile.elem, 1, BLOCK_BYTE_SIZE // planned_tile.tile.itemsize)
 
 
 def _vector(elem: t.Scalar | None, rows: int, cols: int) -> t.TileBuf | None:
@@ -68,11 +68,11 @@ def like(case: Case, name: str, elem: t.Scalar | None = None) -> t.TileBuf | Non
 
     A dynamic valid region becomes the whole tile.
     """
-    tile, own = case.tile(name), elem or case.elem(name)
-    made = None if tile is None else _vector(own, tile.rows, tile.cols)
-    if made is None or tile is None or None in tile.valid:
-        return made
-    return t.TileBuf(made.elem, replace(made.tile, valid=tile.valid))
+    tile, elem_type = case.tile(name), elem or case.elem(name)
+    scratch = None if tile is None else _vector(elem_type, tile.rows, tile.cols)
+    if scratch is None or tile is None or None in tile.valid:
+        return scratch
+    return t.TileBuf(scratch.elem, replace(scratch.tile, valid=tile.valid))
 
 
 @_with_arguments

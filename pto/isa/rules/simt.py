@@ -85,8 +85,8 @@ def no_wide_ub(case: Case) -> str | None:
 def launch_size(case: Case) -> str | None:
     """The sizes are operands, or attributes of a section."""
     sizes = [case.number(n) for n in ("dimX", "dimY", "dimZ")]
-    known = [n for n in sizes if n is not None]
-    bad = any(n < 1 for n in known) or math.prod(known) > MAX_ITEMS
+    static = [n for n in sizes if n is not None]
+    bad = any(n < 1 for n in static) or math.prod(static) > MAX_ITEMS
     return f"it is {' x '.join('?' if n is None else str(n) for n in sizes)}" if bad else None
 
 

@@ -108,9 +108,9 @@ def covers_columns(case: Case, share: Literal["", "1/8 of "] = "") -> str | None
 
 def holds_bytes(least: Mapping[int, int]) -> Rule:
     """The scratch tile must have `least[itemsize]` bytes, by the item size of dst."""
-    shown = ", ".join(f"{need} bytes for elements of {size}" for size, need in least.items())
+    listed = ", ".join(f"{need} bytes for elements of {size}" for size, need in least.items())
 
-    @rule("PTO-S040", f"expects tmp to hold {shown}", id="scratch-bytes")
+    @rule("PTO-S040", f"expects tmp to hold {listed}", id="scratch-bytes")
     def holds(tmp: TileType, dst: TileType) -> str | None:
         need = least.get(dst.itemsize, 0)
         return None if tmp.nbytes >= need else f"it has {tmp.nbytes}, {need} are needed"
@@ -182,8 +182,8 @@ def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
             start, row, col = start + (row * pitch + col) * type.itemsize, 0, 0
         value, maker = maker.operands[0], maker.operands[0].maker
     start += (row * pitch + col) * type.itemsize
-    given = None if maker is None else maker.operand("addr")
-    address = None if given is None else case.constant(given)
+    address_value = None if maker is None else maker.operand("addr")
+    address = None if address_value is None else case.constant(address_value)
     if address is None:
         return id(value), start, start + count
     return type.space.value, address + start, address + start + count
@@ -217,11 +217,11 @@ def row_by_row(src: TileType, dst: TileType, offset: int, pitches: tuple[int, in
     if same_form(src, dst, offset, pitches):
         return True
     pitch, step = pitches
-    (rows, own), (_, width) = _region(dst), _region(src)
+    (rows, width_written), (_, width) = _region(dst), _region(src)
     for row in range(rows):
         low = row * step - offset
         first = max(0, (low - width) // pitch + 1)
-        last = min(rows - 1, (low + own - 1) // pitch)
+        last = min(rows - 1, (low + width_written - 1) // pitch)
         in_place = first == last == row and low == row * pitch and dst.itemsize <= src.itemsize
         if first <= last and last >= row and not in_place:
             return False
@@ -298,20 +298,20 @@ def apart(*names: str, same: bool = False) -> Rule:
 
     def test(case: Case) -> str | None:
         case.asked_makers = True
-        seen: list[tuple[str, _Bytes]] = []
+        earlier: list[tuple[str, _Bytes]] = []
         values: list[ValueLike] = []
         for name, tile in case.tiles(names):
             value = case.op.operand(name)
             if value is None or (value in values and not same):
                 continue
             if value in values:
-                return f"{seen[values.index(value)][0]} and {name} are both %{value.name}"
+                return f"{earlier[values.index(value)][0]} and {name} are both %{value.name}"
             values.append(value)
             root, start, end = _bytes(case, value, tile)
-            for other, (base, first, last) in seen:
+            for other, (base, first, last) in earlier:
                 if base == root and first < end and start < last:
                     return f"{other} has bytes {first} to {last - 1}, {name} {start} to {end - 1}"
-            seen.append((name, (root, start, end)))
+            earlier.append((name, (root, start, end)))
         return None
 
     sentence, never = f"expects {listing(names)} to share no bytes", names if same else ()
@@ -371,8 +371,8 @@ def bf16_is_precise(case: Case, dst: TileType) -> str | None:
 def library_types(case: Case, name: str, types: str) -> str | None:
     """The elements of an operand that the library asserts, where the text form has others too."""
     tile = case.tile(name)
-    own = None if tile is None else tile.dtype.name
-    return None if own is None or own in types.split() else f"{name} is {own}"
+    tile_type = None if tile is None else tile.dtype.name
+    return None if tile_type is None or tile_type in types.split() else f"{name} is {tile_type}"
 
 
 @rule_of(LIBRARY, "expects a chip whose library defines it", id="defined", severity="warning")

@@ -30,12 +30,16 @@ Sizes = tuple[int | None, ...]
 )
 def whole_view(case: Case, tile: str, view: str) -> str | None:
     """TLOAD and TSTORE move as many lines as the view has, as long as the tile's valid ones."""
-    local, whole = case.tile(tile), case.type(view)
-    if local is None or not isinstance(whole, t.View) or None in (*local.valid, *whole.shape):
+    local, view_type = case.tile(tile), case.type(view)
+    if (
+        local is None
+        or not isinstance(view_type, t.View)
+        or None in (*local.valid, *view_type.shape)
+    ):
         return None
     if (local.layout.is_boxed and local.layout.fractal == FRACTAL_MX) or 0 in local.valid:
         return None
-    shape = tuple(size or 0 for size in whole.shape)
+    shape = tuple(size or 0 for size in view_type.shape)
     valid = prod(n or 0 for n in local.valid)
     if prod(shape) < valid or (view == "dst" and prod(shape) != valid):  # another finding
         return None
@@ -59,13 +63,13 @@ def _region(tile: TileType, shape: tuple[int, ...], layout: str | None) -> tuple
 @rule_of(LIBRARY, "expects at most {most} lines in {view}", id="bursts", severity="warning")
 def bursts(case: Case, tile: str, view: str, most: int = _BURSTS) -> str | None:
     """Each line is a burst, and 12 bits count them; a load asserts it of the rows of an ND tile."""
-    local, whole = case.tile(tile), case.type(view)
-    if local is None or not isinstance(whole, t.View) or len(whole.shape) < 2:
+    local, view_type = case.tile(tile), case.type(view)
+    if local is None or not isinstance(view_type, t.View) or len(view_type.shape) < 2:
         return None
     if local.layout.is_boxed or 1 in local.shape:
         return None
     by_row = line_axis(local.layout) == -1
-    lines = whole.shape[-2 if by_row else -1]
+    lines = view_type.shape[-2 if by_row else -1]
     if lines is not None and lines > most:
         return f"it has {lines}"
     is_load = local.role.value == "vec" and by_row and view == "src"
@@ -115,8 +119,8 @@ def whole_blocks(case: Case, tile: str) -> str | None:
 )
 def boxes_in_memory(case: Case, tile: str, view: str) -> str | None:
     """UB and accumulators take boxes from memory as they lie there: [.., 16, 32 bytes]."""
-    local, whole = case.tile(tile), case.type(view)
-    if local is None or not isinstance(whole, t.View):
+    local, view_type = case.tile(tile), case.type(view)
+    if local is None or not isinstance(view_type, t.View):
         return None
     stated = layout_of(case, view)
     in_ub = stated is None and local.role.value == "vec" and local.layout.name == "NZ"
@@ -124,11 +128,11 @@ def boxes_in_memory(case: Case, tile: str, view: str) -> str | None:
         return None
     width = C0_SIZE_BYTE // local.itemsize
     widths = (width, FRACTAL_NZ_ROW) if local.role.value == "acc" else (width,)
-    box = whole.shape[-2:]
-    fits = len(whole.shape) == _NZ_AXES and (
+    box = view_type.shape[-2:]
+    fits = len(view_type.shape) == _NZ_AXES and (
         None in box or (box[0] == FRACTAL_NZ_ROW and box[1] in widths)
     )
-    return None if fits else f"{view} is {shape_text(whole.shape)}"
+    return None if fits else f"{view} is {shape_text(view_type.shape)}"
 
 
 @rule_of(LIBRARY, "expects no boxes of elements of 8 bytes", id="wide-boxes", severity="warning")

@@ -78,9 +78,9 @@ def same_vreg(case: Case, *names: str) -> str | None:
 def same_lane_type(case: Case, *names: str) -> str | None:
     """As `same_vreg`, but a signless integer matches any integer of its width."""
     types = [(n, case.type(n)) for n in names]
-    found = [(n, x) for n, x in types if isinstance(x, t.LogicalVReg)]
+    registers = [(n, x) for n, x in types if isinstance(x, t.LogicalVReg)]
     return odd_one(
-        found, shown, lambda a, b: a.lanes == b.lanes and set(a.elem.names) & set(b.elem.names)
+        registers, shown, lambda a, b: a.lanes == b.lanes and set(a.elem.names) & set(b.elem.names)
     )
 
 
@@ -119,9 +119,9 @@ def mask_is(case: Case, bits: int, *masks: str) -> str | None:
 
 @rule_of("PTO-T081", "expects {masks} to have one granularity")
 def same_mask(case: Case, *masks: str) -> str | None:
-    found = [(n, g) for n in masks if (g := _granularity(case, n)) is not None]
-    for name, actual in found[1:]:
-        first_name, first = found[0]
+    granularities = [(n, g) for n in masks if (g := _granularity(case, n)) is not None]
+    for name, actual in granularities[1:]:
+        first_name, first = granularities[0]
         if actual != first:
             return f"{first_name} is b{first}, {name} is b{actual}"
     return None

@@ -224,25 +224,25 @@ def window_alone(case: Case, src: TileType, dst: TileType) -> str | None:
 Extents = Sequence[int | None]
 
 
-def _beside(at: Extents, size: Extents, boxes: Step, kept: Extents) -> str | None:
+def _beside(at: Extents, size: Extents, boxes: Step, region: Extents) -> str | None:
     """A text that names the rows or columns of dst's valid region that are written beside the
     window."""
-    for what, start, extent, box, limit in zip(
-        ("rows", "columns"), at, size, boxes, kept, strict=True
+    for unit, start, extent, box, limit in zip(
+        ("rows", "columns"), at, size, boxes, region, strict=True
     ):
         if start is None or extent is None or limit is None or extent % box == 0:
             continue
         last = min(limit, start + extent + -extent % box)
         if start + extent < last:
             return (
-                f"{what} {start + extent} to {last - 1} of dst, since {box} are written at a time"
+                f"{unit} {start + extent} to {last - 1} of dst, since {box} are written at a time"
             )
     return None
 
 
-def beside_the_window(name: str, at: Step, size: Step, boxes: Step, kept: Step) -> PtoError:
+def beside_the_window(name: str, at: Step, size: Step, boxes: Step, region: Step) -> PtoError:
     """The error for a window whose start or size is known only in a run."""
-    return fail("PTO-S085", f"'{name}' op {_KEEPS}: {_beside(at, size, boxes, kept)}")
+    return fail("PTO-S085", f"'{name}' op {_KEEPS}: {_beside(at, size, boxes, region)}")
 
 
 _SPLIT = ("SPLIT2", "SPLIT4")

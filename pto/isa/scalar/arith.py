@@ -79,8 +79,8 @@ _as_wide = _width("as-wide", "result of the same width", eq)
 @rule("PTO-T078", "expects a result of the same shape")
 def _same_shape(case: Case) -> str | None:
     shapes = [type.shape if isinstance(type, t.Vector) else () for type in _sides(case)]
-    told = " and ".join("x".join(map(str, shape)) or "one number" for shape in shapes)
-    return None if shapes[0] == shapes[1] else told
+    listed = " and ".join("x".join(map(str, shape)) or "one number" for shape in shapes)
+    return None if shapes[0] == shapes[1] else listed
 
 
 def _sides(case: Case) -> tuple[t.Type | None, t.Type | None]:

@@ -263,11 +263,11 @@ def _stays(case: Case) -> str | None:
 
 @rule("PTO-T110", "expects the type of the field that path names")
 def _field(case: Case) -> str | None:
-    found = field_at(case.type("s"), path_of(case))
+    field = field_at(case.type("s"), path_of(case))
     value = case.type("value")
-    if found is None or isinstance(found, t.Struct):
+    if field is None or isinstance(field, t.Struct):
         return "the path leads to no number"
-    return None if found == value else "value is of another type"
+    return None if field == value else "value is of another type"
 
 
 _RECORD.row(

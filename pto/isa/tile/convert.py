@@ -104,9 +104,9 @@ def _most_bytes(case: Case) -> int | None:
     dst = case.tile("dst")
     if dst is None or case.profile.name in _TMP.idle:
         return None
-    rows, cols = (size or whole for size, whole in zip(dst.valid, dst.shape, strict=True))
-    known = dst.valid[1] is not None
-    return max(_bytes_for(case, rows, n) or 0 for n in (cols, cols if known else min(cols, 63)))
+    rows, cols = (size or extent for size, extent in zip(dst.valid, dst.shape, strict=True))
+    is_static = dst.valid[1] is not None
+    return max(_bytes_for(case, rows, n) or 0 for n in (cols, cols if is_static else min(cols, 63)))
 
 
 _TMP = work_tile(of_bytes(SUMS, _most_bytes), "tmp?")

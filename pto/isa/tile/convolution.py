@@ -54,9 +54,9 @@ _LOADED = {
 
 @rule_of("PTO-L061", "expects two orders that the target converts between")
 def _orders(case: Case, pairs: dict[str, tuple[tuple[str, str], ...]]) -> str | None:
-    asked = (case.word("src_order") or "", case.word("dst_order") or "")
-    known = pairs.get(case.profile.name, pairs[""])
-    return None if asked in known else f"{asked[0]} to {asked[1]} is not among them"
+    orders = (case.word("src_order") or "", case.word("dst_order") or "")
+    legal = pairs.get(case.profile.name, pairs[""])
+    return None if orders in legal else f"{orders[0]} to {orders[1]} is not among them"
 
 
 ORDER = tile_family(

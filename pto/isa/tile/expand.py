@@ -116,8 +116,10 @@ def _row_operands(case: Case, src0: TileType, src1: TileType, dst: TileType) -> 
         return None
     if any(_covers(a, dst) and _carries(b, dst) for a, b in ((src0, src1), (src1, src0))):
         return None
-    shown = [f"{n} is {dims(*x.valid)} {x.layout.name}" for n, x in case.tiles(("src0", "src1"))]
-    return f"{shown[0]}, {shown[1]}, dst is {dims(*dst.valid)}"
+    described = [
+        f"{n} is {dims(*x.valid)} {x.layout.name}" for n, x in case.tiles(("src0", "src1"))
+    ]
+    return f"{described[0]}, {described[1]}, dst is {dims(*dst.valid)}"
 
 
 @rule("PTO-L050", "expects the source with one value per row to be column-major when tmp is given")

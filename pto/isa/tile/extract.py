@@ -122,8 +122,8 @@ def _whole_words(dst: TileType) -> str | None:
 
 @rule("PTO-T064", "expects a second window to have indexRow1, indexCol1 and dst1")
 def _two_windows(case: Case) -> str | None:
-    given = [n for n in ("indexRow1", "indexCol1", "dst1") if case.op.operand(n) is not None]
-    return None if len(given) in (0, 3) else f"only {' and '.join(given)} given"
+    present = [n for n in ("indexRow1", "indexCol1", "dst1") if case.op.operand(n) is not None]
+    return None if len(present) in (0, 3) else f"only {' and '.join(present)} given"
 
 
 _EXTRACTED_A5 = f"{CUBE_A5} e8m0"

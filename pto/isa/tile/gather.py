@@ -45,10 +45,10 @@ _GATHER_TYPES = {
 
 @rule("PTO-S055", "expects indices with tmp, or kValue with cdst and tmp, or maskPattern")
 def _gather_form(case: Case) -> str | None:
-    found = parts(case)
-    if form(case) and not (found == ["indices"] and case.profile.name == "a2a3"):
+    present = parts(case)
+    if form(case) and not (present == ["indices"] and case.profile.name == "a2a3"):
         return None
-    return f"it has {', '.join(found) or 'none of them'}"
+    return f"it has {', '.join(present) or 'none of them'}"
 
 
 def _by_index(case: Case) -> bool:
@@ -57,9 +57,11 @@ def _by_index(case: Case) -> bool:
 
 def _only(kind: str, rule: Rule) -> Rule:
     """The rule, for this form of tgather; what it says about regions is not true of all forms."""
-    found = rule.only_if(lambda case: form(case) == kind)
+    limited = rule.only_if(lambda case: form(case) == kind)
     sentence = f"{rule.sentence} in the {kind} form"
-    return replace(found, id=f"{kind}-{rule.id}", sentence=sentence, alike=(), apart=(), help=None)
+    return replace(
+        limited, id=f"{kind}-{rule.id}", sentence=sentence, alike=(), apart=(), help=None
+    )
 
 
 @rule("PTO-T053", "expects an element type that this form supports")

@@ -35,8 +35,8 @@ _WORDS = ("scatterAtomicOp", "scatterOob", "scatterConflict")
 
 @rule_of("PTO-T026", "expects coalesce{when}")
 def _mode_said(case: Case, when: str, *others: str) -> str | None:
-    asked = not others or any(name in case.op.attrs for name in others)
-    if not asked or "coalesce" in case.op.attrs:
+    is_needed = not others or any(name in case.op.attrs for name in others)
+    if not is_needed or "coalesce" in case.op.attrs:
         return None
     return 'it is not there; coalesce="row" takes an index for each row, "elem" for each element'
 
@@ -49,8 +49,8 @@ def _index_shape(case: Case, data: str) -> str | None:
         return None
     rows, cols = tile.valid
     shapes = {"row": ((1, rows), (rows, 1)), "elem": ((rows, cols),)}
-    asked = case.word("coalesce")
-    for shape in shapes[asked] if asked else (*shapes["elem"], *shapes["row"]):
+    mode = case.word("coalesce")
+    for shape in shapes[mode] if mode else (*shapes["elem"], *shapes["row"]):
         if agree(idx.valid, shape):
             return None
     return f"idx is {dims(*idx.valid)}, {data} is {dims(rows, cols)}"

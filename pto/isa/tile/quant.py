@@ -163,9 +163,9 @@ tile_family(
 @rule("PTO-S044", "expects groups of 32 elements")
 def _mx_groups(case: Case, src: TileType) -> str | None:
     sides = {"axis1": (1, "columns"), "axis0": (0, "rows")}
-    axis, what = sides.get(case.word("grpAxis") or "", (0, ""))
-    size = src.valid[axis] if what else None
-    return f"src has {size} valid {what}" if size is not None and size % MX_BLOCK_SIZE else None
+    axis, unit = sides.get(case.word("grpAxis") or "", (0, ""))
+    size = src.valid[axis] if unit else None
+    return f"src has {size} valid {unit}" if size is not None and size % MX_BLOCK_SIZE else None
 
 
 @rule("PTO-S044", "expects interleave only with axis0 and pairs of row groups")

@@ -301,10 +301,10 @@ def _halves(case: Case) -> str | None:
     src, dst = case.tile("src0"), case.tile("dst0")
     if case.op.operand("src1") is not None:
         return _ALIKE.test(case)
-    whole, half = (None if x is None else x.valid[1] for x in (src, dst))
-    if whole is None or half is None or whole == 2 * half:
+    columns, half = (None if x is None else x.valid[1] for x in (src, dst))
+    if columns is None or half is None or columns == 2 * half:
         return None
-    return f"src0 has {whole} columns, dst0 {half}"
+    return f"src0 has {columns} columns, dst0 {half}"
 
 
 INTERLEAVE = tile_family(

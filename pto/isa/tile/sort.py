@@ -40,8 +40,10 @@ def _room_for_records(src: TileType, dst: TileType) -> str | None:
     cols = src.valid[1]
     if cols is None:
         return None
-    room = dst.cols * dst.itemsize // RECORD
-    return None if room >= cols else f"a row of dst holds {room}, src has {cols} valid columns"
+    capacity = dst.cols * dst.itemsize // RECORD
+    return (
+        None if capacity >= cols else f"a row of dst holds {capacity}, src has {cols} valid columns"
+    )
 
 
 @rule("PTO-S058", "expects one idx for each element of src (or one row of them for all rows)")
@@ -66,8 +68,8 @@ def _tail_bytes(case: Case) -> int | None:
     if src is None or cols is None:
         return None
     measured = cols if case.profile.name == "a2a3" else cols * src.itemsize
-    kept = cols if measured <= _ROW_LIMIT else BLOCK
-    return -(-kept * src.itemsize // BLOCK_BYTE_SIZE) * BLOCK_BYTE_SIZE
+    columns = cols if measured <= _ROW_LIMIT else BLOCK
+    return -(-columns * src.itemsize // BLOCK_BYTE_SIZE) * BLOCK_BYTE_SIZE
 
 
 tile_family(
@@ -152,8 +154,8 @@ def _run_groups(case: Case, blockLen: int, srcs: TileType) -> str | None:
     if cols is None or blockLen <= 0:
         return None
     groups, rest = divmod(cols, 4 * blockLen)
-    whole = rest == 0 or case.profile.name == "a5"
-    return None if whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {blockLen}"
+    is_whole = rest == 0 or case.profile.name == "a5"
+    return None if is_whole and 1 <= groups <= 255 else f"src has {cols}, blockLen is {blockLen}"
 
 
 @rule("PTO-S057", "expects dst to be as wide as src")
@@ -240,14 +242,14 @@ def _filter_shape(case: Case, src: TileType, idx: TileType) -> str | None:
     byte = counted_byte(case)
     if byte is None:
         return None
-    shown = f"idx is {dims(*idx.valid)} {idx.layout.name}, src is {dims(*src.valid)}"
+    described = f"idx is {dims(*idx.valid)} {idx.layout.name}, src is {dims(*src.valid)}"
     if src.itemsize == 2:
         fits = idx.layout.name == "DN" and idx.cols == 1 and agree(src.valid[:1], idx.valid[:1])
-        return None if fits else shown
+        return None if fits else described
     if byte == 3:
         return None
     fits = agree(idx.valid, (3 - byte, src.valid[1])) and idx.layout.name == "ND"
-    return None if fits else f"{shown}, byte is {byte}"
+    return None if fits else f"{described}, byte is {byte}"
 
 
 @rule("PTO-S055", "expects byte and isMSB to agree")

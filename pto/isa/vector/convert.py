@@ -69,8 +69,8 @@ def _vcvt_pair(case: Case) -> str | None:
         return None
     source, result = pair.split()
     targets = [p.split()[1] for p in PAIRS if p.split()[0] == source]
-    known = f"; {source} converts to {', '.join(targets)}" if targets else ""
-    return f"{source} to {result}{known}"
+    targets_text = f"; {source} converts to {', '.join(targets)}" if targets else ""
+    return f"{source} to {result}{targets_text}"
 
 
 @rule("PTO-T085", "expects the attributes of this conversion")
@@ -78,11 +78,11 @@ def _vcvt_attrs(case: Case) -> str | None:
     wanted = PAIRS.get(_pair(case) or "")
     if wanted is None:
         return None
-    given = ["rnd" if a == "round_mode" else a for a in case.op.attrs]
-    actual = [a for a in ("rnd", "sat", "part") if a in given]
-    if " ".join(actual) == wanted and len(set(given)) == len(given):
+    written = ["rnd" if a == "round_mode" else a for a in case.op.attrs]
+    actual = [a for a in ("rnd", "sat", "part") if a in written]
+    if " ".join(actual) == wanted and len(set(written)) == len(written):
         return None
-    return f"{_pair(case)} takes {wanted}, given are {' '.join(given) or 'none'}"
+    return f"{_pair(case)} takes {wanted}, given are {' '.join(written) or 'none'}"
 
 
 @rule("PTO-T085", "expects a rounding of this conversion")

@@ -35,10 +35,10 @@ def mask(name: str) -> Operand:
 def same_lanes(case: Case, *names: str) -> str | None:
     """Vectors and masks that go lane by lane."""
     types = [(n, case.type(n)) for n in names]
-    found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
-    for name, type in found[1:]:
-        if type.lanes != found[0][1].lanes:
-            return f"{found[0][0]} has {found[0][1].lanes}, {name} has {type.lanes}"
+    registers = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
+    for name, type in registers[1:]:
+        if type.lanes != registers[0][1].lanes:
+            return f"{registers[0][0]} has {registers[0][1].lanes}, {name} has {type.lanes}"
     return None
 
 
@@ -46,11 +46,11 @@ def same_lanes(case: Case, *names: str) -> str | None:
 def same_elements(case: Case, *names: str) -> str | None:
     """Element types must be equal with their signs, as on registers: `i32` is not `ui32`."""
     types = [(n, case.type(n)) for n in names]
-    found = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg)]
-    for name, type in found[1:]:
-        first = found[0][1]
+    registers = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg)]
+    for name, type in registers[1:]:
+        first = registers[0][1]
         if type.elem.name != first.elem.name:
-            return f"{found[0][0]} is {shown(first)}, {name} is {shown(type)}"
+            return f"{registers[0][0]} is {shown(first)}, {name} is {shown(type)}"
     return None
 
 
@@ -76,10 +76,10 @@ def written_as(names: str, *words: str) -> Rule:
 def mask_width(case: Case, data: str, *names: str) -> str | None:
     """b8, b16 and b32 name the width of the elements; pred names none."""
     bits = bits_of(case, data)
-    known = ("", "pred", f"b{bits}")
+    allowed = ("", "pred", f"b{bits}")
     for name in names if bits else ():
         type = case.type(name)
-        if isinstance(type, t.LogicalMask) and type.granularity not in known:
+        if isinstance(type, t.LogicalMask) and type.granularity not in allowed:
             return f"{name} is {type.granularity}, {data} has {bits}-bit elements"
     return None
 

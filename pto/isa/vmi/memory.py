@@ -45,9 +45,9 @@ def _one_way(case: Case) -> str | None:
         "dist_mode": "dist_mode" in case.op.attrs and case.word("dist_mode") not in alone,
         "block_stride": case.op.operand("block_stride") is not None,
     }
-    given = [name for name, is_given in ways.items() if is_given]
-    if len(given) > 1:
-        return f"{' and '.join(given)} are given"
+    ways_present = [name for name, is_given in ways.items() if is_given]
+    if len(ways_present) > 1:
+        return f"{' and '.join(ways_present)} are given"
     if (case.op.operand("stride") is not None) is not ways["group"]:
         return "stride goes with group, and only with it"
     if case.op.operand("repeat_stride") is not None and not ways["block_stride"]:

@@ -65,11 +65,11 @@ _LITERAL = re.compile(r"true|false|[-+]?(0[xX][\da-fA-F]+|\d+(\.\d*)?([eE][-+]?\
 @rule("PTO-S084", "expects one value for each lane of result")
 def _dense(case: Case) -> str | None:
     value, type = case.op.attrs.get("value"), case.type("result")
-    found = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
-    if found is None:
+    match = _DENSE_TEXT.fullmatch(value.text) if isinstance(value, Raw) else None
+    if match is None:
         return "it is not a list"
-    lanes, elem = int(found[2]), found[3]
-    words = [word.strip() for word in found[1].strip("[] \n").split(",")]
+    lanes, elem = int(match[2]), match[3]
+    words = [word.strip() for word in match[1].strip("[] \n").split(",")]
     if wrong := [word for word in words if not _LITERAL.fullmatch(word)]:
         return f"`{wrong[0]}` is not a number"
     if len(words) not in (1, lanes):
@@ -172,8 +172,8 @@ def _channels(case: Case) -> str | None:
 def _channel_layout(case: Case) -> str | None:
     """A source that a compiler keeps apart is kept in as many parts as there are results."""
     layout = getattr(case.type("source"), "layout", "")
-    kept = re.search(r"deinterleaved = (\d)", layout)
-    same = kept is None or int(kept[1]) == len(case.op.results)
+    parts = re.search(r"deinterleaved = (\d)", layout)
+    same = parts is None or int(parts[1]) == len(case.op.results)
     return None if same else f"{len(case.op.results)} results of {layout}"
 
 
@@ -183,17 +183,17 @@ _KEPT = re.compile(r"#pto\.vmi\.layout<(?:contiguous|deinterleaved = (\d))>")
 @rule("PTO-S084", "expects a register for each 256 bytes")
 def _parts(case: Case) -> str | None:
     """Each part of a vector that is kept apart begins with a register of its own."""
-    whole = case.type("result") or case.type("source")
-    if not isinstance(whole, t.LogicalVReg) or whole.elem.dtype is None:
+    vector = case.type("result") or case.type("source")
+    if not isinstance(vector, t.LogicalVReg) or vector.elem.dtype is None:
         return None
-    kept = _KEPT.fullmatch(whole.layout)
-    if kept is None:
+    match = _KEPT.fullmatch(vector.layout)
+    if match is None:
         return None
-    apart = int(kept[1] or 1)
-    each = -(-whole.lanes // apart) * whole.elem.dtype.itemsize
-    wanted = apart * -(-each // VREG_BYTES)
-    given = len(case.op.results if case.type("source") else case.op.operands)
-    return None if given == wanted else f"{given} registers, it takes {wanted}"
+    apart = int(match[1] or 1)
+    part_bytes = -(-vector.lanes // apart) * vector.elem.dtype.itemsize
+    wanted = apart * -(-part_bytes // VREG_BYTES)
+    count = len(case.op.results if case.type("source") else case.op.operands)
+    return None if count == wanted else f"{count} registers, it takes {wanted}"
 
 
 REDUCE = family(
@@ -236,13 +236,13 @@ def _laid_out(case: Case) -> str | None:
     """Layouts of vectors and granularities of masks, which a compiler adds when it assigns them."""
     by_width = case.row.name.endswith("granularity")
     types = [(name, case.type(name)) for name in ("source", "result")]
-    known = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
-    for name, type in known:
+    registers = [(n, k) for n, k in types if isinstance(k, t.LogicalVReg | t.LogicalMask)]
+    for name, type in registers:
         if by_width and getattr(type, "granularity", "") in ("", "pred"):
             return f"{name} has no granularity"
         if not by_width and not type.layout:
             return f"{name} has no layout"
-    if len({bool(type.layout) for _, type in known}) > 1:
+    if len({bool(type.layout) for _, type in registers}) > 1:
         return "one of source and result has a layout"
     return None
 

@@ -47,12 +47,12 @@ class ClockState:
     def hear_scalar(self, pipe: int, work: Work) -> None:
         """Order a pipe after all waits of the scalar unit; its own accesses need a flag."""
         if pipe != _S:
-            own = work[_S]
-            self.clocks[pipe] |= (self.clocks[_S] & ~own) | (own & ~self.touched)
+            scalar_work = work[_S]
+            self.clocks[pipe] |= (self.clocks[_S] & ~scalar_work) | (scalar_work & ~self.touched)
 
     def without(self, times: Times) -> ClockState:
         """The same state if nothing began at these times."""
-        return ClockState([known | times for known in self.clocks], self.touched)
+        return ClockState([clock | times for clock in self.clocks], self.touched)
 
 
 def common(ways: Sequence[ClockState]) -> ClockState:

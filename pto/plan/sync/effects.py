@@ -115,14 +115,14 @@ class Effects:
                 parts.append(SyncFlag(NUMBER[step.src], NUMBER[step.dst]))
                 continue
             touched = dict.fromkeys((*step.writes, *step.reads))
-            found = dict.fromkeys(
+            accesses = dict.fromkeys(
                 access
                 for name in touched
                 for value in op.group(name)
                 for access in self._touch(value, name in step.writes)
             )
-            if found:
-                parts.append(Phase(NUMBER[step.pipe], tuple(found), step.pipe == "S"))
+            if accesses:
+                parts.append(Phase(NUMBER[step.pipe], tuple(accesses), step.pipe == "S"))
         work = SyncWork(tuple(parts), inner_flags(case))
         return work if work.phases else None
 
@@ -142,7 +142,7 @@ class Effects:
         case = Case(op, self.profile)
         form, pipe = form_of(case), pipe_of(case)
         if form is not None:
-            return {NUMBER[each] for each in form.pipes()}
+            return {NUMBER[pipe_name] for pipe_name in form.pipes()}
         if pipe in NUMBER:
             return {NUMBER[pipe]}
         is_quiet = pipe == "none" and row.order is None and row.family.section != "comm"
@@ -150,11 +150,11 @@ class Effects:
 
     def of_scope(self, op: Operation) -> SyncWork | None:
         """A vector scope, or a section of work items, as one operation of V."""
-        found: dict[SyncAccess, None] = {}
+        accesses: dict[SyncAccess, None] = {}
         for inner in op.walk():
             if inner is not op:
-                found.update(dict.fromkeys(self._accesses(inner, inner.row, "V")))
-        return SyncWork((Phase(NUMBER["V"], tuple(found)),)) if found else None
+                accesses.update(dict.fromkeys(self._accesses(inner, inner.row, "V")))
+        return SyncWork((Phase(NUMBER["V"], tuple(accesses)),)) if accesses else None
 
     def _accesses(self, op: Operation, row: Instr, pipe: str) -> Iterator[SyncAccess]:
         if row.family.section == "support":

@@ -37,11 +37,11 @@ class Footprints:
         for phase in phases:
             for access in phase.accesses:
                 if isinstance(access.place, Stretch):
-                    place = access.place
-                    edges.setdefault(place.space, set()).update((place.start, place.end))
+                    stretch = access.place
+                    edges.setdefault(stretch.space, set()).update((stretch.start, stretch.end))
         self._cells = {
-            space: {edge: n for n, edge in enumerate(sorted(found))}
-            for space, found in edges.items()
+            space: {edge: n for n, edge in enumerate(sorted(edges_of_space))}
+            for space, edges_of_space in edges.items()
         }
         self.clear()
 
@@ -52,18 +52,18 @@ class Footprints:
         }
         self._touches: dict[tuple[int, int], _Touch] = {}  # by time and number of the access
 
-    def _of(self, place: Stretch) -> list[list[list[Times]]]:
-        cells = self._cells[place.space]
-        return self._marks[place.space][cells[place.start] : cells[place.end]]
+    def _of(self, stretch: Stretch) -> list[list[list[Times]]]:
+        cells = self._cells[stretch.space]
+        return self._marks[stretch.space][cells[stretch.start] : cells[stretch.end]]
 
     def mark(self, phase: Phase, time: int) -> None:
         bit, pipe = 1 << time, phase.pipe
         for n, access in enumerate(phase.accesses):
-            place = access.place
-            if isinstance(place, MemWindow):
-                self._touches[time, n] = _Touch(time, access.writes, place)
+            target = access.place
+            if isinstance(target, MemWindow):
+                self._touches[time, n] = _Touch(time, access.writes, target)
                 continue
-            for cell in self._of(place):
+            for cell in self._of(target):
                 cell[pipe][access.writes] |= bit
 
     def before(self, phase: Phase, now: int, last: int, relation: Relation) -> Times:
@@ -71,26 +71,28 @@ class Footprints:
 
         In global memory only accesses up to `last` count, related by `relation`.
         """
-        found = 0
+        times = 0
         for access in phase.accesses:
-            place, writes = access.place, access.writes
-            if isinstance(place, MemWindow):
-                found |= self._outside_before(place, writes, last, relation)
+            target, writes = access.place, access.writes
+            if isinstance(target, MemWindow):
+                times |= self._outside_before(target, writes, last, relation)
                 continue
-            pipe_name, space = PIPES[phase.pipe], place.space.value
-            own = phase.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
-            for cell in self._of(place):
+            pipe_name, space = PIPES[phase.pipe], target.space.value
+            ordered_pipe = (
+                phase.pipe if self._sync.keeps_order(pipe_name, space, access.least) else -1
+            )
+            for cell in self._of(target):
                 for pipe, marks in enumerate(cell):
-                    if pipe != own:
-                        found |= marks[_WRITTEN] | (marks[_READ] if writes else 0)
-        return found & until(now)
+                    if pipe != ordered_pipe:
+                        times |= marks[_WRITTEN] | (marks[_READ] if writes else 0)
+        return times & until(now)
 
     def _outside_before(
         self, window: MemWindow, writes: bool, last: int, relation: Relation
     ) -> Times:
-        found = 0
+        times = 0
         for touch in self._touches.values():
             clash = touch.time <= last and (writes or touch.writes)
             if clash and not self._outside.are_apart(touch.window, window, relation):
-                found |= 1 << touch.time
-        return found
+                times |= 1 << touch.time
+        return times

@@ -72,16 +72,16 @@ def allocate(
     fences: Iterable[PlacedFence], places: TextSpans, count: int
 ) -> tuple[dict[PlacedFence, int], list[PlacedFence]]:
     """An id for each fence, and the fences without an id."""
-    given: dict[PlacedFence, int] = {}
+    id_of: dict[PlacedFence, int] = {}
     without: list[PlacedFence] = []
     beside: dict[tuple[int, int], list[Span]] = {}  # where ids of a source are up
     alike: dict[Flag, list[PlacedFence]] = {}
     for fence in fences:
         alike.setdefault(places.flag(fence, 0), []).append(fence)
-    for first, found in alike.items():
+    for first, fences_alike in alike.items():
         used = [list(places.taken.get(first._replace(id=n), ())) for n in range(count)]
         last = [-1] * count
-        for fence in sorted(found, key=lambda f: min(places.spans(f))):
+        for fence in sorted(fences_alike, key=lambda f: min(places.spans(f))):
             mine = places.spans(fence)
             free = [n for n in range(count) if not _meet(mine, used[n])]
             if not free:
@@ -93,23 +93,23 @@ def allocate(
             if places.parts_sources:
                 taken[chosen] += mine
             last[chosen] = max(end for _, end in mine)
-            given[fence] = chosen
-    return given, without
+            id_of[fence] = chosen
+    return id_of, without
 
 
 def join_two(fences: FenceSet, lacking: PlacedFence, places: TextSpans) -> bool:
     """Merge two adjacent flags between the pipes of a fence without an id; False if none."""
     alike = [f for f in fences.flags if (f.source, f.target) == (lacking.source, lacking.target)]
-    found: list[tuple[int, int, PlacedFence, PlacedFence]] = []
+    candidates: list[tuple[int, int, PlacedFence, PlacedFence]] = []
     for first in alike:
         for second in alike:
             if _are_side_by_side(first, second, places):
                 begin = places.at[first.needs or first.after][0]
-                held = places.at[second.after][0] - begin
-                found.append((held, begin, first, second))
-    if not found:
+                length = places.at[second.after][0] - begin
+                candidates.append((length, begin, first, second))
+    if not candidates:
         return False
-    _, _, first, second = min(found, key=lambda each: each[:2])
+    _, _, first, second = min(candidates, key=lambda each: each[:2])
     fences.replace(first, second)
     return True
 

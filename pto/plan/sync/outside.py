@@ -32,8 +32,8 @@ class LinearSum:
         terms = dict(self.terms)
         for key, count in other.terms:
             terms[key] = terms.get(key, 0) + times * count
-        kept = frozenset((key, count) for key, count in terms.items() if count)
-        return LinearSum(kept, self.rest + times * other.rest)
+        nonzero = frozenset((key, count) for key, count in terms.items() if count)
+        return LinearSum(nonzero, self.rest + times * other.rest)
 
     def times(self, other: LinearSum) -> LinearSum | None:
         """The product; None if both are unknown."""
@@ -72,10 +72,10 @@ class GlobalViews:
         """The window of a value; None if it does not refer to global memory."""
         if not is_global(value.type):
             return None
-        found = self._found.get(value)
-        if found is None:
-            found = self._found[value] = self._window(value)
-        return found
+        window = self._found.get(value)
+        if window is None:
+            window = self._found[value] = self._window(value)
+        return window
 
     def _window(self, value: Value) -> MemWindow:
         root, maker = origin(value), value.maker
@@ -105,17 +105,17 @@ class GlobalViews:
     # ---- numbers
 
     def _number(self, value: Value, depth: int = 0) -> LinearSum:
-        known = value.number
-        if known is not None:
-            return LinearSum(_NO_TERMS, known)
+        constant = value.number
+        if constant is not None:
+            return LinearSum(_NO_TERMS, constant)
         maker = value.maker
         work = _work(maker) if maker is not None and depth < _DEEPEST else None
-        found = None
+        total = None
         if maker is not None and work is not None:
-            found = work([self._number(v, depth + 1) for v in maker.operands])
-        if found is None:
-            found = LinearSum(frozenset({(value, 1)}))
-        return found
+            total = work([self._number(v, depth + 1) for v in maker.operands])
+        if total is None:
+            total = LinearSum(frozenset({(value, 1)}))
+        return total
 
     # ---- apart
 
@@ -156,16 +156,16 @@ class GlobalViews:
 
     def _loops(self, value: Value) -> Loops:
         """The loops in which a value may differ between iterations."""
-        found = self._around.get(value)
-        if found is None:
+        loops = self._around.get(value)
+        if loops is None:
             owner = value.owner
             inside = owner.region.owner if isinstance(owner, Block) else owner
             above = [] if inside is None else [inside, *inside.ancestors()]
             if isinstance(owner, Operation):
                 above = above[1:]
-            found = frozenset(op for op in above if op.is_loop)
-            self._around[value] = found
-        return found
+            loops = frozenset(op for op in above if op.is_loop)
+            self._around[value] = loops
+        return loops
 
 
 def _holds(outer: tuple[LinearSum, LinearSum], inner: tuple[LinearSum, LinearSum]) -> bool:
@@ -185,9 +185,9 @@ def _step(value: Value, loop: Operation | None) -> int | None:
 
 def _most(value: Value) -> int | None:
     """An upper bound of the value."""
-    known = value.number
-    if known is not None or value.maker is None or value.maker.traits.operator != "min":
-        return known
+    constant = value.number
+    if constant is not None or value.maker is None or value.maker.traits.operator != "min":
+        return constant
     return min((n for v in value.maker.operands if (n := v.number) is not None), default=None)
 
 

@@ -28,13 +28,13 @@ class Placer:
         shadow: Footprints,
         ordered: frozenset[int],
         stops: Sequence[Node],
-        known: Iterable[PlacedFence] = (),
+        existing: Iterable[PlacedFence] = (),
     ) -> None:
-        """`stops`: a barrier of all before each; `known`: order that already holds."""
+        """`stops`: a barrier of all before each; `existing`: order that already holds."""
         self.shadow = shadow
         self.ordered = ordered
         self.fences = FenceSet()
-        for fence in known:
+        for fence in existing:
             self.fences.know(fence)
         for item in stops:
             self.fences.add_barrier(ALL, item)
@@ -47,9 +47,9 @@ class Placer:
                 self.place(part, within)
             if isinstance(item, LoopNode):
                 self._carry(item, around)
-        turn = _NodeWalk(self._walk(Relation(around)))
+        walk = _NodeWalk(self._walk(Relation(around)))
         for item in items:
-            turn.step(item, 0, turn.walk.now)
+            walk.step(item, 0, walk.walk.now)
 
     def _walk(self, relation: Relation) -> Walk:
         return Walk(self.fences, self.shadow, self.ordered, relation)
@@ -115,12 +115,12 @@ class _NodeWalk:
 
     def _flag(self, need: Need, item: Node, part: int) -> None:
         here = len(self.items) - 1
-        turn = self if self.before is None or need.time > self.before.ends[-1] else self.before
-        there = bisect_left(turn.ends, need.time)
-        earlier, its_part = turn.items[there]
-        is_back = turn is not self and (its_part, there) >= (part, here)
+        iteration = self if self.before is None or need.time > self.before.ends[-1] else self.before
+        there = bisect_left(iteration.ends, need.time)
+        earlier, its_part = iteration.items[there]
+        is_back = iteration is not self and (its_part, there) >= (part, here)
         if not is_back:
-            turn = self  # the same item of this iteration is after that of the one before
+            iteration = self  # the same item of this iteration is after that of the one before
         crosses = its_part != part
         loop = self.loop if is_back or crosses else None
         fence = PlacedFence(
@@ -133,5 +133,5 @@ class _NodeWalk:
             drained=loop is not None and is_back is not crosses,
         )
         self.walk.fences.add(fence)
-        then = [times & until(turn.ends[there]) for times in self.walk.work]
-        self.walk.raised[fence] = turn.states[there].copy().published(fence.source, then)
+        then = [times & until(iteration.ends[there]) for times in self.walk.work]
+        self.walk.raised[fence] = iteration.states[there].copy().published(fence.source, then)

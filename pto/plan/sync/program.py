@@ -44,22 +44,22 @@ def insert(module: Module, profile: Profile) -> Module:
     if flag is not None:
         message = f"the program orders its pipes itself: it has '{flag.name}' already"
         raise fail("PTO-U250", message, loc=flag.loc, help=_JUDGE)
-    known: list[Starts] = []
+    all_starts: list[Starts] = []
     for _ in range(_ROUNDS):
         result = copied(module)
         placement = plan_memory(result, profile)
-        known = known or [_starts(placement)]
-        _write(placement, known)
+        all_starts = all_starts or [_starts(placement)]
+        _write(placement, all_starts)
         write_addresses(result, placement.addresses)
-        found = _starts(plan_memory(result, profile))
-        if found in known:
+        starts = _starts(plan_memory(result, profile))
+        if starts in all_starts:
             return result
-        known.append(found)
+        all_starts.append(starts)
     message = "the tiles find no place that holds once flags stand between their uses"
     raise fail("PTO-U251", message, help="give every tile an address: alloc_tile addr = ...")
 
 
-def _write(placement: Placement, known: Sequence[Starts]) -> None:
+def _write(placement: Placement, all_starts: Sequence[Starts]) -> None:
     """Write called functions first: their flags are in use during the calls."""
     plans = {plan.function: n for n, plan in enumerate(placement.functions)}
     used: dict[Operation, set[Flag]] = {}
@@ -68,9 +68,9 @@ def _write(placement: Placement, known: Sequence[Starts]) -> None:
     ):
         n = plans[function]
         inner = set[Flag]().union(*(used[callee] for _, callee in calls))
-        starts = [each[n] for each in known]
-        made = _Function(placement.functions[n], starts, placement.profile, used)
-        used[function] = inner | made.write()
+        starts = [starts_seen[n] for starts_seen in all_starts]
+        writer = _Function(placement.functions[n], starts, placement.profile, used)
+        used[function] = inner | writer.write()
 
 
 def ordered(module: Module, profile: Profile) -> Module:
@@ -127,22 +127,22 @@ class _Function:
         """The sides of a core that run parts of this function; None: one agent runs all of it."""
         if self.function.side() is not None:
             return [None]
-        found = {side for op in self.function.walk() if (side := op.own_side())}
+        sides = {side for op in self.function.walk() if (side := op.own_side())}
         for op in self.function.walk():
             callee = self.names.find(op.attrs.get("callee"), self.function)
             kind = None if callee is None else callee.side()
             if kind is not None:
-                found.add(kind)
-        return sorted(found) or [None]
+                sides.add(kind)
+        return sorted(sides) or [None]
 
     def _order(self, items: list[Node], writer: Insertions, side: str | None) -> set[Flag]:
         """Assign ids. If ids run out, flags are merged, or a barrier replaces them."""
         phases = list(_phases(items))
         places, stops = TextSpans(items, self.profile.sync, self.used), list[Node]()
-        known = list(known_order(self.function, items, self.names))
+        existing = list(known_order(self.function, items, self.names))
         while True:
             footprint = Footprints(phases, self.outside, self.profile.sync)
-            placer = Placer(footprint, self.ordered, stops, known)
+            placer = Placer(footprint, self.ordered, stops, existing)
             placer.place(items)
             count, fences = self.profile.sync.event_ids, placer.fences
             ids, without = allocate(fences.flags, places, count)

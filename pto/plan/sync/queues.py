@@ -42,21 +42,24 @@ def known_order(
         if push is None or not isinstance(after, WorkNode) or before is None:
             continue
         if _at(ours, push) < _at(ours, pop):
-            own = by_op.get(pop)
-            target = own.work.pipe if isinstance(own, WorkNode) else NUMBER["S"]
+            node = by_op.get(pop)
+            target = node.work.pipe if isinstance(node, WorkNode) else NUMBER["S"]
             yield PlacedFence(after.work.pipe, target, after, before)
 
 
 def _peer(function: Operation, names: FunctionNames) -> Operation | None:
-    found = {other for _, other in partners(function, names) if other is not None}
-    return found.pop() if len(found) == 1 else None
+    peers = {other for _, other in partners(function, names) if other is not None}
+    return peers.pop() if len(peers) == 1 else None
 
 
 def _turn(function: Operation) -> list[Operation]:
     """Pushes and pops of one iteration of the only loop with any; empty in all other cases."""
-    found = [op for op in function.walk() if isinstance(op.order, OfQueue)]
-    turning = [op for op in found if isinstance(op.order, _TURNING)]
-    if any(isinstance(op.order, Allocate) for op in found) or len(set(map(_name, turning))) != 1:
+    queue_ops = [op for op in function.walk() if isinstance(op.order, OfQueue)]
+    turning = [op for op in queue_ops if isinstance(op.order, _TURNING)]
+    if (
+        any(isinstance(op.order, Allocate) for op in queue_ops)
+        or len(set(map(_name, turning))) != 1
+    ):
         return []
     blocks = {op.parent for op in turning}
     block = blocks.pop() if len(blocks) == 1 else None
@@ -80,7 +83,7 @@ def _of(ops: list[Operation], kind: type) -> list[Operation]:
 
 
 def _at(ops: list[Operation], op: Operation) -> int:
-    return next(n for n, each in enumerate(ops) if each is op)
+    return next(n for n, candidate in enumerate(ops) if candidate is op)
 
 
 def _next_item(op: Operation, by_op: dict[Operation, Node]) -> Node | None:

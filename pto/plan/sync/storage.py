@@ -48,19 +48,19 @@ class Storage:
         function = plan.function
         self._room = profile.buffers
         self._reserved: dict[Space, set[Stretch]] = {}
-        known: dict[Value, set[Stretch]] = {}
+        ranges_of: dict[Value, set[Stretch]] = {}
         for starts in ([p.start for p in plan.placed], *others):
-            self._add(plan, starts, known)
+            self._add(plan, starts, ranges_of)
         taken = {v for op in function.walk() for v in popped(op)}
-        for value in _unplaced(function, known):
-            known[value] = self._elsewhere(value, value in taken)
-        self._names = aliases(function, known)
-        self._known = [frozenset(each) for each in known.values()]
+        for value in _unplaced(function, ranges_of):
+            ranges_of[value] = self._elsewhere(value, value in taken)
+        self._names = aliases(function, ranges_of)
+        self._known = [frozenset(stretches) for stretches in ranges_of.values()]
         self._bound = _bound(function)
         self._found: dict[Value, frozenset[Stretch]] = {}
 
     def _add(
-        self, plan: FunctionPlan, starts: Sequence[int], known: dict[Value, set[Stretch]]
+        self, plan: FunctionPlan, starts: Sequence[int], ranges_of: dict[Value, set[Stretch]]
     ) -> None:
         for placed, start in zip(plan.placed, starts, strict=True):
             buffer = placed.buffer
@@ -68,7 +68,7 @@ class Storage:
             if buffer.root is None:
                 self._reserved.setdefault(buffer.space, set()).add(stretch)
             elif buffer.nbytes:
-                ranges = known.setdefault(buffer.root, set())
+                ranges = ranges_of.setdefault(buffer.root, set())
                 if buffer.alive is not None:  # a buffer without uses has no address
                     ranges.add(stretch)
 
@@ -77,19 +77,19 @@ class Storage:
         space = local_space(value)
         if space is None:
             return set()
-        kept = self._reserved.get(space) if is_popped else None
-        return set(kept or {self.whole(space)})
+        reserved = self._reserved.get(space) if is_popped else None
+        return set(reserved or {self.whole(space)})
 
     def whole(self, space: Space) -> Stretch:
         return Stretch(space, 0, max(self._room[space.value], 1))
 
     def of(self, value: Value) -> frozenset[Stretch]:
         """The local bytes that a value may refer to; empty for one in global memory."""
-        found = self._found.get(value)
-        if found is None:
+        stretches = self._found.get(value)
+        if stretches is None:
             self._found[value] = frozenset()  # for names that refer to each other
-            found = self._found[value] = frozenset(self._find(value))
-        return found
+            stretches = self._found[value] = frozenset(self._find(value))
+        return stretches
 
     def _find(self, value: Value) -> Iterator[Stretch]:
         space = local_space(value)
@@ -120,9 +120,9 @@ def _unplaced(function: Operation, placed: Container[Value]) -> Iterator[Value]:
 
 
 def _bound(function: Operation) -> dict[Value, list[Value]]:
-    found: dict[Value, list[Value]] = {}
+    sources: dict[Value, list[Value]] = {}
     for op in function.walk():
         if op.row.body in _BINDS:
             for dst in op.group("dst"):
-                found.setdefault(dst, []).extend(op.group("src"))
-    return found
+                sources.setdefault(dst, []).extend(op.group("src"))
+    return sources

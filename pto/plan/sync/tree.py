@@ -109,16 +109,16 @@ class TreeReader:
         """The pipes that a function and its callees use."""
         if SIMT_ENTRY in function.attrs:
             return {NUMBER["V"]}
-        found: set[int] = set()
+        pipes: set[int] = set()
         for op in function.walk():
             callee = self.names.find(op.attrs.get("callee"), function)
             if callee is not None:
-                found |= self._pipes(callee)
+                pipes |= self._pipes(callee)
             elif op.control is Control.SCOPE or isinstance(op.body, ItemLaunch):
-                found.add(NUMBER["V"])
+                pipes.add(NUMBER["V"])
             else:
-                found |= self.effects.pipes(op)
-        return found
+                pipes |= self.effects.pipes(op)
+        return pipes
 
 
 def _surely_runs(loop: Operation) -> bool:

@@ -224,12 +224,12 @@ class Walk:
                 self._set(fence)
         test, body = ([], item.parts[0]) if len(item.parts) == 1 else item.parts
         self.run(test)
-        none, begin, told = self.state.copy(), self.now, self.raised.copy()
+        none, begin, raised_before = self.state.copy(), self.now, self.raised.copy()
         self.run(body)
         self.run(test)
         ends = [(self.state, self.raised)]
         if not item.surely_runs:
-            ends.append((none.without(between(begin, self.now)), told))
+            ends.append((none.without(between(begin, self.now)), raised_before))
         self.state = common([state.copy() for state, _ in ends])
         for state, raised in ends:
             for fence in around:

@@ -56,8 +56,10 @@ class Side:
 def side_by_side(launch: Any, *args: Any, device: str | None = None, **named: Any) -> Side:
     """The page of a kernel with these arguments: `pto.side_by_side(softmax[7], x, y)`."""
     kernel, blocks = getattr(launch, "kernel", launch), getattr(launch, "blocks", 1)
-    made, _, given = kernel.specialise(kernel.values(args, named), blocks)
-    return page(made.module, find_profile(kernel.profile), given, blocks, device, kernel.name)
+    specialised, _, run_args = kernel.specialise(kernel.values(args, named), blocks)
+    return page(
+        specialised.module, find_profile(kernel.profile), run_args, blocks, device, kernel.name
+    )
 
 
 def page(
@@ -67,14 +69,15 @@ def page(
     split = separate_all(module, profile).module  # the timeline splits the program itself
     program = _program(split)
     sources = _sources([loc for _, _, loc in program if loc is not None])
-    panes = [_pane("source", "".join(_titled(*each) for each in sources))]
+    panes = [_pane("source", "".join(_titled(*extension) for extension in sources))]
     if not all(title.endswith(".pto") for title, _ in sources):
         panes.append(_pane("program (.pto)", _listed(program)))
     panes.append(_or_why("C++", lambda: _pane("C++", _listed(_cxx(split, profile, name)))))
     tiles = _or_why("tiles and layouts", lambda: _tiles(split, profile))
     timed = _or_why("timeline", lambda: _timeline(module, profile, values, blocks, device))
     css, js = (
-        files(__name__).joinpath(f"side.{each}").read_text("utf-8") for each in ("css", "js")
+        files(__name__).joinpath(f"side.{extension}").read_text("utf-8")
+        for extension in ("css", "js")
     )
     title = f"{name} on {profile.name}"
     return Side(
@@ -91,8 +94,10 @@ def _or_why(title: str, make: Callable[[], str]) -> str:
     try:
         return make()
     except PtoError as error:
-        told = error.diagnostics[0]
-        return _pane(title, _listed([(1, f"none: {told.message} [{told.code}]", told.loc)]))
+        finding = error.diagnostics[0]
+        return _pane(
+            title, _listed([(1, f"none: {finding.message} [{finding.code}]", finding.loc)])
+        )
 
 
 def _program(module: Module) -> Lines:
@@ -116,14 +121,14 @@ def _sources(places: Iterable[Loc]) -> list[tuple[str, Lines]]:
     used: dict[str, list[int]] = {}
     for loc in places:
         used.setdefault(loc.file, []).append(loc.line)
-    found: list[tuple[str, Lines]] = []
+    listed: list[tuple[str, Lines]] = []
     for file, lines in used.items():
         text = linecache.getlines(file)  # also that of a notebook's cell
         first = max(1, min(lines) - _AROUND[0])
         last = min(len(text), max(lines) + _AROUND[1])
         shown: Lines = [(n, text[n - 1].rstrip(), Loc(file, n)) for n in range(first, last + 1)]
-        found.append((file, shown))
-    return found
+        listed.append((file, shown))
+    return listed
 
 
 def _titled(file: str, lines: Lines) -> str:
@@ -144,25 +149,27 @@ def _at(loc: Loc | None) -> str:
 
 
 def _tiles(module: Module, profile: Profile) -> str:
-    placed = [each for plan in plan_memory(module, profile).functions for each in plan.placed]
+    placed = [
+        placement for plan in plan_memory(module, profile).functions for placement in plan.placed
+    ]
     rows = [
-        f"<tr{_at(each.buffer.op.loc)}><td>{escape(each.buffer.name)}</td>"
-        f"<td>{each.buffer.space.value.upper()}</td><td>{each.start:#x}</td>"
-        f"<td>{each.buffer.nbytes:,}</td><td>{escape(each.buffer.type)}</td></tr>"
-        for each in placed
+        f"<tr{_at(placement.buffer.op.loc)}><td>{escape(placement.buffer.name)}</td>"
+        f"<td>{placement.buffer.space.value.upper()}</td><td>{placement.start:#x}</td>"
+        f"<td>{placement.buffer.nbytes:,}</td><td>{escape(placement.buffer.type)}</td></tr>"
+        for placement in placed
     ]
     head = "<tr><th>tile</th><th>buffer</th><th>at</th><th>bytes</th><th>type</th></tr>"
-    shown = f"<table>{head}{''.join(rows)}</table>{_layouts(placed)}"
-    return _pane("tiles and layouts", f'<div class="tiles">{shown}</div>')
+    table = f"<table>{head}{''.join(rows)}</table>{_layouts(placed)}"
+    return _pane("tiles and layouts", f'<div class="tiles">{table}</div>')
 
 
 def _layouts(placed: Sequence[Placed]) -> str:
     """A picture for each type of tile: the address as colour, and a line along memory."""
     types: dict[TileType, list[str]] = {}
-    for each in placed:
-        made = each.buffer.root.type if each.buffer.root is not None else None
-        if isinstance(made, TileBuf):
-            types.setdefault(made.tile, []).append(each.buffer.name)
+    for placement in placed:
+        type_of_root = placement.buffer.root.type if placement.buffer.root is not None else None
+        if isinstance(type_of_root, TileBuf):
+            types.setdefault(type_of_root.tile, []).append(placement.buffer.name)
     return "".join(
         f"<figure>{svg(tile)}<figcaption>{escape(str(tile))}: {escape(caption(tile))}"
         f"<br>{escape(', '.join(dict.fromkeys(names)))}</figcaption></figure>"

@@ -57,7 +57,9 @@ def _path(tile: TileType, x: float, y: float) -> list[tuple[float, float]]:
         return [(float(r), float(c)) for c, r in pieces.centres[:MOST_STEPS]]
     half, ends = 0.5, (pieces.height - 0.5, pieces.width - 0.5)
     starts = [(r + half, c + half) for r, c in pieces.origins[:MOST_LINES].tolist()]
-    return [each for r, c in starts for each in ((r, c), (r - half + ends[0], c - half + ends[1]))]
+    return [
+        point for r, c in starts for point in ((r, c), (r - half + ends[0], c - half + ends[1]))
+    ]
 
 
 def _valid(tile: TileType, x: float, y: float) -> str:

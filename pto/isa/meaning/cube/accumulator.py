@@ -68,7 +68,9 @@ class Outlet:
         elif plain and (self.src is self.dst or not self.dst.is_float):
             then(self.change(x, fp, word, column, saturate=True))
         else:
-            ways = [self.change(x, fp, word, column, saturate=each) for each in (False, True)]
+            ways = [
+                self.change(x, fp, word, column, saturate=saturates) for saturates in (False, True)
+            ]
             x.when(_keeps(x), lambda: then(ways[0]), lambda: then(ways[1]))
 
     def change(
@@ -202,19 +204,19 @@ def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
 
 def _words(core: Machine, queue: int, cols: int, result: DType) -> Words:
     """A scale as words: floats are encoded, a tile of 64-bit elements is used unchanged."""
-    found = core.registers.get(quant_of(queue))
-    if found is None:
+    scale = core.registers.get(quant_of(queue))
+    if scale is None:
         raise fail(
             "PTO-D198",
             f"queue {queue} scales pushed accumulators, but its scale was never set",
             help="set it with pto.set_quant_scalar or pto.set_quant_vector and the id of the queue",
         )
-    if isinstance(found, Tile):
-        values = found.read_valid().reshape(-1)[:cols]
-        if found.type.dtype.itemsize == values.itemsize == 8:
+    if isinstance(scale, Tile):
+        values = scale.read_valid().reshape(-1)[:cols]
+        if scale.type.dtype.itemsize == values.itemsize == 8:
             return values.view(np.uint64)
     else:
-        values = np.array([found])
+        values = np.array([scale])
     return word_of(values.astype(np.float32), result)
 
 
@@ -244,10 +246,10 @@ def outgoing(core: Machine, tile: Tile) -> Tile:
     The vector form names no result type. With one word per column the fixpipe converts f32 to
     bytes, and by default i32 to i8.
     """
-    asked = registers.get(core, registers.TILE_QUANT)
-    if asked is None or tile.type.role is not Role.ACC:
+    setting = registers.get(core, registers.TILE_QUANT)
+    if setting is None or tile.type.role is not Role.ACC:
         return tile
     registers.put(core, registers.TILE_QUANT, None)
-    kind, scale = asked
+    kind, scale = setting
     fp, word = (None, scale) if kind else (scale, None)
     return _sent(core, tile, next_result(kind), fp, word)

@@ -56,8 +56,8 @@ def rounded_to_tf32(values: F32s, *, away: bool, mantissa: int = 10) -> F32s:
     bits, dropped = values.view(np.uint32), _MANTISSA - mantissa
     half = np.uint32(1 << (dropped - 1))
     last = np.uint32(0) if away else np.uint32(1) - (bits >> np.uint32(dropped) & 1)
-    kept = (bits + half - last) & ~np.uint32((1 << dropped) - 1)
-    return select(isnan(values), values, kept.view(np.float32))
+    rounded = (bits + half - last) & ~np.uint32((1 << dropped) - 1)
+    return select(isnan(values), values, rounded.view(np.float32))
 
 
 def finite(values: Array, kind: DType) -> Array:
@@ -172,5 +172,5 @@ def _fused_sum(left: Array, right: Array, saturate: bool = False) -> F32s:
 
 def _limited(total: F32s, a: Array, b: Array) -> F32s:
     """A sum that is finite if both numbers are."""
-    whole = np.isfinite(a) & np.isfinite(b)
-    return np.where(whole, np.clip(total, -_MOST, _MOST), total)
+    finite = np.isfinite(a) & np.isfinite(b)
+    return np.where(finite, np.clip(total, -_MOST, _MOST), total)

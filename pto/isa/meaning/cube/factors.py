@@ -93,10 +93,10 @@ def _load(
     )
 
 
-def _transposed(name: str, found: Array, kind: DType, at: FractalWindow) -> Array:
+def _transposed(name: str, fractals: Array, kind: DType, at: FractalWindow) -> Array:
     """Strips of the transposed matrix, one row of bytes each."""
     rows = at.rows * FRACTAL_NZ_ROW
-    items = found.reshape(at.cols, rows, C0_SIZE_BYTE).transpose(1, 0, 2).reshape(rows, -1)
+    items = fractals.reshape(at.cols, rows, C0_SIZE_BYTE).transpose(1, 0, 2).reshape(rows, -1)
     if kind.is_packed:
         values = unpack_nibbles(np.ascontiguousarray(items))
     else:

@@ -99,8 +99,8 @@ class Fixpipe:
             items = finish.apply(self._read(start, shape), self.src, self.dst)
             for part, target in self._parts(core, items, dst, half):
                 moved = self._offset(n * shape.dst_step)
-                place = Pointer(target.memory, target.address + moved, self.dst)
-                writes.extend(self._placed(part, place, shape))
+                target_part = Pointer(target.memory, target.address + moved, self.dst)
+                writes.extend(self._placed(part, target_part, shape))
         for side, values in writes:
             if atomic is None:
                 burst.put(side, values)
@@ -108,10 +108,10 @@ class Fixpipe:
                 burst.update(side, values.view(atomic[0].numpy), *atomic)
 
     def _read(self, src: Pointer, shape: FixpipeShape) -> Array:
-        found = accumulator(
+        items = accumulator(
             self.name, "reads", src, self.src, shape.m, shape.n, shape.src_stride, shape.step
         )
-        return logical(found, shape.n)
+        return logical(items, shape.n)
 
     def _parts(
         self, core: Machine, items: Array, dst: Pointer, half: Split
@@ -148,8 +148,8 @@ class Fixpipe:
             inner = items[:, : full * wide].reshape(rows, full, wide).transpose(1, 0, 2)
             yield self._rows(inner, dst, (full, rows), (pitch, row))
         if cols % wide:
-            place = Pointer(dst.memory, dst.address + full * pitch, self.dst)
-            yield self._rows(items[:, full * wide :], place, (rows,), (row,))
+            rest = Pointer(dst.memory, dst.address + full * pitch, self.dst)
+            yield self._rows(items[:, full * wide :], rest, (rows,), (row,))
 
     def _rows(
         self, items: Array, dst: Pointer, counts: tuple[int, ...], strides: tuple[int, ...]
@@ -188,17 +188,17 @@ def _ctrl_saturation(core: Machine) -> tuple[bool, bool]:
 
 def _table(core: Machine, name: str, table: Pointer, row: int, nbytes: int) -> Array:
     """Parameters of channels, at an address of the fixpipe buffer."""
-    place = parameters(core, table)
-    burst.aligned(name, place, row)
-    return place.bytes(0, nbytes).copy()
+    entry = parameters(core, table)
+    burst.aligned(name, entry, row)
+    return entry.bytes(0, nbytes).copy()
 
 
 def _finish_of(
-    core: Machine, name: str, quant: str | None, relu: str, channels: int, *given: Any
+    core: Machine, name: str, quant: str | None, relu: str, channels: int, *payloads: Any
 ) -> Finish:
-    """The conversion; `given` are the scale (a number, a word or a table), the slope (a number or
+    """The conversion; `payloads` are the scale (a number, a word or a table), the slope (number or
     a table), the limit, and the behaviour of overflow."""
-    payload, slope, clip, (saturate, keep_nan) = given
+    payload, slope, clip, (saturate, keep_nan) = payloads
     mode, scale, alpha = None, None, None
     if quant not in (None, "no_convert"):
         mode = quant.removesuffix("_vec").removesuffix("_scalar")
@@ -223,16 +223,16 @@ def _mte_l0c(case: Case) -> Callable[..., None]:
     atomic = written_atomic(case)
 
     def run(core: Machine, src: Pointer, dst: Pointer, *operands: Any) -> None:
-        (m, n, src_stride, dst_stride), given, rest = operands[:4], operands[4:7], operands[7:]
-        *own, split, loop0, count, src_step, dst_step = rest
+        (m, n, src_stride, dst_stride), payloads, rest = operands[:4], operands[4:7], operands[7:]
+        *sub_blocks, split, loop0, count, src_step, dst_step = rest
         step = 1 if loop0 is None else loop0
         repeat = (1, 0, 0) if count is None else (count, src_step, dst_step)
         shape = FixpipeShape(m, n, src_stride, dst_stride, layout, step, bool(split), *repeat)
         channels = max(shape.n, 0)
-        chosen = _finish_of(core, fixpipe.name, quant, relu, channels, *given, saturation(core))
+        chosen = _finish_of(core, fixpipe.name, quant, relu, channels, *payloads, saturation(core))
         half: Split = 0 if dst_mode is None else dst_mode
         if dst_mode == "single":
-            half = _sub_block(fixpipe.name, own[0])
+            half = _sub_block(fixpipe.name, sub_blocks[0])
         how = (atomic or registers.selected_atomic(core)) if to_gm else None
         fixpipe.run(core, src, dst, shape, chosen, half, how)
 
@@ -307,8 +307,8 @@ def _raw_finish(core: Machine, fixpipe: Fixpipe, words: ConfigWords, channels: i
     if relu == "vector_relu":
         slope = Pointer(buffer, SEGMENT | (fpc & 0xFF) * _RELU_ROW, None)
     clip = _raw_clip(core, fixpipe.dst) if words.field(30, 2) else None
-    given = scale, slope, clip, _ctrl_saturation(core)
-    return _finish_of(core, fixpipe.name, quant, relu or "no_relu", channels, *given)
+    payloads = scale, slope, clip, _ctrl_saturation(core)
+    return _finish_of(core, fixpipe.name, quant, relu or "no_relu", channels, *payloads)
 
 
 def _raw_clip(core: Machine, dst: DType) -> Any:

@@ -40,8 +40,8 @@ def _strips(
     """
     rows, cols = size
     row, counts = wide * kind.itemsize, (-(-cols // wide), rows)
-    found = side(name, verb, pointer, counts, (pitch * row, step * row), row)
-    return found.bytes.view(kind.numpy)
+    strips = side(name, verb, pointer, counts, (pitch * row, step * row), row)
+    return strips.bytes.view(kind.numpy)
 
 
 def read_nz(name: str, pointer: Pointer, kind: DType, rows: int, cols: int, pitch: int) -> Array:
@@ -64,10 +64,10 @@ def accumulator(
     return _strips(name, verb, pointer, (rows, cols), pitch, step, FRACTAL_NZ_ROW, kind)
 
 
-def logical(found: Array, cols: int) -> Array:
+def logical(strips: Array, cols: int) -> Array:
     """The matrix in a view (strip, row, item), its first `cols` columns."""
-    count, rows, wide = found.shape
-    return found.transpose(1, 0, 2).reshape(rows, count * wide)[:, :cols]
+    count, rows, wide = strips.shape
+    return strips.transpose(1, 0, 2).reshape(rows, count * wide)[:, :cols]
 
 
 def write_strips(target: Array, matrix: Array) -> None:

@@ -85,9 +85,9 @@ def _blocks(kind: DType, shape: Fractals, values: Any) -> tuple[Any, Written]:
     """Blocks of C0 columns, and the bursts that write them."""
     wide = C0_SIZE_BYTE // kind.itemsize
     count = -(-shape.d // wide)
-    whole = np.zeros((shape.groups, shape.n, count * wide), kind.storage)
-    whole[..., : shape.d] = values
-    blocks = whole.reshape(shape.groups, shape.n, count, wide).transpose(0, 2, 1, 3)
+    padded = np.zeros((shape.groups, shape.n, count * wide), kind.storage)
+    padded[..., : shape.d] = values
+    blocks = padded.reshape(shape.groups, shape.n, count, wide).transpose(0, 2, 1, 3)
     strides = tuple(C0_SIZE_BYTE * n for n in (shape.loop4, shape.loop3, shape.loop2))
     return blocks, ((shape.groups, count, shape.n), strides, C0_SIZE_BYTE)
 
@@ -96,12 +96,12 @@ def _packed_blocks(kind: DType, shape: Fractals, values: Any) -> tuple[Any, Writ
     """Small C0: four channels a row, rows in order, zeros up to the next multiple of 32 bytes."""
     wide = C0_SIZE_BYTE // kind.itemsize
     used = shape.n * _SMALL_C0
-    whole = np.zeros((shape.groups, -(-used // wide) * wide), kind.storage)
-    inner = whole[:, :used].reshape(shape.groups, shape.n, _SMALL_C0)
+    padded = np.zeros((shape.groups, -(-used // wide) * wide), kind.storage)
+    inner = padded[:, :used].reshape(shape.groups, shape.n, _SMALL_C0)
     inner[..., : shape.d] = values
-    whole[:, :used] = inner.reshape(shape.groups, used)
+    padded[:, :used] = inner.reshape(shape.groups, used)
     strides = (shape.loop4 * C0_SIZE_BYTE,)
-    return whole, ((shape.groups,), strides, whole.shape[1] * kind.itemsize)
+    return padded, ((shape.groups,), strides, padded.shape[1] * kind.itemsize)
 
 
 class Into(Bursts):
@@ -123,8 +123,8 @@ class Into(Bursts):
         rows, cols = (shape.d, shape.n) if turned else (shape.n, shape.d)
         counts, strides = (shape.groups, rows), (shape.outer, shape.inner)
         reads = burst.side(self.name, "reads", src, counts, strides, cols * kind.itemsize)
-        found = reads.bytes.view(kind.storage)
-        values = found.transpose(0, 2, 1) if turned else found
+        items = reads.bytes.view(kind.storage)
+        values = items.transpose(0, 2, 1) if turned else items
         blocks, written = (_packed_blocks if shape.small else _blocks)(kind, shape, values)
         writes = burst.side(self.name, "writes", dst, *written)
         if not writes.is_distinct:
@@ -145,10 +145,10 @@ class Into(Bursts):
         widen: bool,
     ) -> None:
         """Copy bursts of 16-bit values to slots of 32 bits, as f32 (`widen`) or unchanged."""
-        found = burst.sides(self.name, src, dst, width, [loop], width)
-        if found is None:
+        both_sides = burst.sides(self.name, src, dst, width, [loop], width)
+        if both_sides is None:
             return
-        reads, writes = found
+        reads, writes = both_sides
         items = reads.bytes.view(kind.numpy)
         slots = convert(items, kind, F32) if widen else items.view(np.uint16).astype(np.uint32)
         burst.put(writes, slots.view(np.uint8))
@@ -163,8 +163,8 @@ class Into(Bursts):
         """Write `blocks` blocks of 32 bytes of one word, repeatedly, `gap` blocks apart."""
         word = np.dtype(f"u{size}")
         run = np.full(blocks * BLOCK_BYTE_SIZE // size, value & ((1 << 8 * size) - 1), word)
-        for turn in range(times):
-            start = turn * (blocks + gap) * BLOCK_BYTE_SIZE
+        for repeat in range(times):
+            start = repeat * (blocks + gap) * BLOCK_BYTE_SIZE
             dst.bytes(start, run.nbytes)[:] = run.view(np.uint8)
 
 

@@ -35,10 +35,10 @@ class Sizes:
     is_vector: bool  # the left tile is one contiguous row
 
     def check(self, name: str) -> None:
-        for what in ("m", "n", "k"):
-            if not 1 <= getattr(self, what) <= MOST:
-                size = getattr(self, what)
-                raise fail("PTO-S164", f"'{name}' op: {what} is {size}, not from 1 to {MOST}")
+        for dimension in ("m", "n", "k"):
+            if not 1 <= getattr(self, dimension) <= MOST:
+                size = getattr(self, dimension)
+                raise fail("PTO-S164", f"'{name}' op: {dimension} is {size}, not from 1 to {MOST}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +127,10 @@ class Product:
         return row, _scale_rows(right, sizes.n, sizes.k)[:, :groups].T
 
 
-def _scale_rows(place: Pointer, rows: int, depth: int) -> Array:
+def _scale_rows(pointer: Pointer, rows: int, depth: int) -> Array:
     """(row, group of k) -> scale, from fragments of 16 rows and two groups, along k first."""
     along, across = fragments(rows, depth)
-    raw = place.bytes(0, along * across * FRAGMENT)
+    raw = pointer.bytes(0, along * across * FRAGMENT)
     boxes = raw.reshape(along, across, MX_ROW_LEN, MX_COL_LEN).transpose(0, 2, 1, 3)
     return decode(E8M0, boxes.reshape(along * MX_ROW_LEN, across * MX_COL_LEN)[:rows])
 

@@ -75,8 +75,8 @@ def limited(values: Array, low: Any, high: Any) -> Array:
 
 def rectified(values: Array, scaling: Scaling) -> Array:
     """Negative values replaced by 0."""
-    kept = values > 0 if scaling.relu_of_nan == "zero" else (values > 0) | isnan(values)
-    return select(kept, values, const(values, 0))
+    positive = values > 0 if scaling.relu_of_nan == "zero" else (values > 0) | isnan(values)
+    return select(positive, values, const(values, 0))
 
 
 def _numbers(values: Array) -> Array:
@@ -116,23 +116,23 @@ class Finish:
 
     def _floats(self, values: Array, dst: DType) -> Array:
         """Convert floats to `dst`: to nearest even; ties away from zero for hifloat8."""
-        found = self._rectified(self._scaled(values))
-        items = convert(found, F32, dst, Round.NONE, self.saturate, self.keep_nan)
+        rectified = self._rectified(self._scaled(values))
+        items = convert(rectified, F32, dst, Round.NONE, self.saturate, self.keep_nan)
         return self._clipped(items)
 
     def _integers(self, values: Array, src: DType, dst: DType) -> Array:
         """Scale, round to nearest even, add the offset, saturate; then relu and clip."""
         low, high = self._range(dst)
         if self.mode is None:
-            whole = values.astype(np.float64)
+            scaled = values.astype(np.float64)
         else:
-            whole = self._shifted(self._scaled(values), dst)
-        inside = limited(rint(_numbers(whole)), low, high)
-        found = limited(rint(self._rectified(inside)), low, high).astype(np.int64)
+            scaled = self._shifted(self._scaled(values), dst)
+        inside = limited(rint(_numbers(scaled)), low, high)
+        integers = limited(rint(self._rectified(inside)), low, high).astype(np.int64)
         if self.clip is not None:
-            found = less_of(found, int(self.clip))
+            integers = less_of(integers, int(self.clip))
         mask = (1 << dst.bits) - 1
-        codes = (found & mask).astype(dst.storage)
+        codes = (integers & mask).astype(dst.storage)
         return codes if dst.is_packed else codes.view(dst.numpy)
 
     def _shifted(self, scaled: F32s, dst: DType) -> Array:
@@ -141,8 +141,8 @@ class Finish:
         if self.scaling.offset == "unsigned":
             return scaled if offset is None else scaled + (offset & 0x1FF).astype(np.float32)
         stage = _STAGE.get(dst.bits, (dst.min, dst.max))
-        whole = rint(limited(_numbers(scaled.astype(np.float64)), *stage))
-        return whole if offset is None else whole + offset.astype(np.float64)
+        rounded = rint(limited(_numbers(scaled.astype(np.float64)), *stage))
+        return rounded if offset is None else rounded + offset.astype(np.float64)
 
     def _range(self, dst: DType) -> tuple[Any, Any]:
         """The range of the result: the parameter decides the sign of bytes, not the pointer."""

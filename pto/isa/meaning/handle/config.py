@@ -90,24 +90,24 @@ SYNC_ALL = Do(_sync_all, blocks=True, words=AgentSignals)
 # ---- storage
 
 
-def _assign(x: Handles, place: Any, address: int) -> Tile | GlobalTensor:
+def _assign(x: Handles, target: Any, address: int) -> Tile | GlobalTensor:
     """Place a tile at a byte address of its buffer, or a view at a global address."""
-    if not is_view(place):
-        form, pitch = TileForm(place.type), place.window_pitch
-        return x.tile(form, place.memory, address, place.known_valid, pitch)
-    at = x.global_pointer(address, place.dtype)
-    return x.view(at.memory, at.address, place.dtype, place.shape, place.strides, place.layout)
+    if not is_view(target):
+        form, pitch = TileForm(target.type), target.window_pitch
+        return x.tile(form, target.memory, address, target.known_valid, pitch)
+    at = x.global_pointer(address, target.dtype)
+    return x.view(at.memory, at.address, target.dtype, target.shape, target.strides, target.layout)
 
 
-def _bound(place: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
+def _bound(locate: Callable[[Handles, Tile, Tile, list[int]], tuple[Memory, int]]) -> Do:
     """Make dst a name for other bytes.
 
-    `place` computes their address from src, dst and the operands.
+    `locate` computes their address from src, dst and the operands.
     """
 
     def run(x: Handles, src: Tile, *rest: Any) -> Tile:
         *numbers, dst = rest
-        type, found = dst.type, place(x, src, dst, numbers)
+        type, found = dst.type, locate(x, src, dst, numbers)
         pitch = type.shape[type.layout.pitch_axis]
         return x.tile(TileForm(type), *found, dst.get_valid(), pitch)
 
@@ -149,13 +149,13 @@ def _tf32(case: Case) -> Callable[..., None]:
     enabled, mode = case.word("enable") == "true", case.word("mode")
     if mode not in ("ROUND", "RINT"):
         raise fail("PTO-T174", f"tf32 rounds to nearest even; {mode} is reserved")
-    kept = ~(1 << registers.TF32 | 1 << registers.TF32_AWAY)
+    other_bits = ~(1 << registers.TF32 | 1 << registers.TF32_AWAY)
     away = enabled and mode == "ROUND" and case.profile.tf32_round == "away"
     bits = enabled << registers.TF32 | away << registers.TF32_AWAY
 
     def run(x: Mover) -> None:
         if case.profile.tf32:
-            x.put(registers.CTRL, x.get(registers.CTRL) & kept | bits)
+            x.put(registers.CTRL, x.get(registers.CTRL) & other_bits | bits)
 
     return run
 

@@ -30,24 +30,24 @@ class ElementHandles(Handles):
 
     def load(
         self,
-        place: Tile | GlobalTensor,
+        source: Tile | GlobalTensor,
         limits: Sequence[int],
         indices: Sequence[int],
         elem: t.Scalar,
     ) -> Any:
         """One element of a buffer with these sizes."""
-        array, index = _item(place, limits, indices)
+        array, index = _item(source, limits, indices)
         return from_bits(elem, int(array[index]))
 
     def store(
         self,
-        place: Tile | GlobalTensor,
+        target: Tile | GlobalTensor,
         limits: Sequence[int],
         indices: Sequence[int],
         elem: t.Scalar,
         value: Any,
     ) -> None:
-        array, index = _item(place, limits, indices)
+        array, index = _item(target, limits, indices)
         array[index] = to_bits(elem, value)
 
 
@@ -59,14 +59,14 @@ def _bits_at(pointer: Pointer, count: int, elem: t.Scalar) -> npt.NDArray[Any]:
 
 
 def _item(
-    place: Tile | GlobalTensor, limits: Sequence[int], indices: Sequence[int]
+    container: Tile | GlobalTensor, limits: Sequence[int], indices: Sequence[int]
 ) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
     """An array over the memory, and the index of an element in it."""
-    if isinstance(place, GlobalTensor):
-        array, kind, skip = place.as_array(), place.dtype, (0,) * (5 - len(indices))
+    if isinstance(container, GlobalTensor):
+        array, kind, skip = container.as_array(), container.dtype, (0,) * (5 - len(indices))
         limits, index = array.shape[len(skip) :], (*skip, *indices)
     else:
-        array, kind = place.view(), place.type.dtype
+        array, kind = container.view(), container.type.dtype
         index = row_of(limits, indices), indices[-1] if indices else 0
     if array is None:
         raise fail("PTO-L190", "single elements of a boxed tile cannot be accessed")
@@ -78,6 +78,6 @@ def _item(
 def row_of(shape: Sequence[int], indices: Sequence[Any]) -> Any:
     """The row of an element: the rows of all leading dimensions are numbered in order."""
     row: Any = 0
-    for first, whole in zip(indices[:-1], shape[:-1], strict=True):
-        row = row * whole + first
+    for first, extent in zip(indices[:-1], shape[:-1], strict=True):
+        row = row * extent + first
     return row

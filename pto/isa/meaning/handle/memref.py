@@ -40,7 +40,7 @@ Place = Any  # a tile, or a view of global memory
 DYNAMIC = -(1 << 63)  # marks an entry of a static list that is given by an operand
 
 
-def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> GlobalTensor:
+def argument_view(type: t.MemRef, memory: Memory, sizes: Sequence[int]) -> GlobalTensor:
     """The view of a kernel argument.
 
     A `?` size is the size of the array; a single `?` may also be computed from the number of
@@ -49,13 +49,13 @@ def argument_view(type: t.MemRef, memory: Memory, given: Sequence[int]) -> Globa
     kind = element(type)
     if kind is None:
         raise fail("PTO-T191", "a memref of index has no size in memory")
-    known = [size for size in type.shape if size is not None]
-    left = memory.size // max(prod(known) * kind.itemsize, 1)
-    if len(known) == len(type.shape):
-        shape = known
-    elif len(given) == len(type.shape):
-        shape = [n if size is None else size for size, n in zip(type.shape, given, strict=True)]
-    elif len(known) == len(type.shape) - 1:
+    static = [size for size in type.shape if size is not None]
+    left = memory.size // max(prod(static) * kind.itemsize, 1)
+    if len(static) == len(type.shape):
+        shape = static
+    elif len(sizes) == len(type.shape):
+        shape = [n if size is None else size for size, n in zip(type.shape, sizes, strict=True)]
+    elif len(static) == len(type.shape) - 1:
         shape = [left if size is None else size for size in type.shape]
     else:
         raise fail("PTO-S171", f"the size of an argument is not known: its shape is {type.shape}")
@@ -71,8 +71,8 @@ def _alloc(case: Case) -> Callable[..., Tile]:
         raise fail("PTO-M191", "only local buffers are allocated in a kernel")
 
     def alloc(x: Handles, sizes: list[int]) -> Tile:
-        given = iter(sizes)
-        shape = tuple(x.known(next(given)) if n is None else n for n in result.shape)
+        dynamic = iter(sizes)
+        shape = tuple(x.known(next(dynamic)) if n is None else n for n in result.shape)
         form = TileForm(tile_type(replace(result, shape=shape)))
         return x.tile(form, x.memory(result.space), x.placed(op), form.type.valid)
 
@@ -92,8 +92,8 @@ def _mixed(case: Case, name: str) -> Callable[[list[int]], list[int]]:
     numbers = list(static.values) if isinstance(static, Ints) else []
 
     def fill(values: list[int]) -> list[int]:
-        given = iter(values)
-        return [next(given) if n == DYNAMIC else n for n in numbers] if numbers else values
+        dynamic = iter(values)
+        return [next(dynamic) if n == DYNAMIC else n for n in numbers] if numbers else values
 
     return fill
 
@@ -122,21 +122,21 @@ def _reinterpret(case: Case) -> Callable[..., Place]:
     return view
 
 
-def is_view(place: Any) -> bool:
+def is_view(operand: Any) -> bool:
     """True for a view of global memory, in either engine."""
-    return hasattr(place, "strides")
+    return hasattr(operand, "strides")
 
 
 def _subview(case: Case) -> Callable[..., Place]:
     source_type, result = case.type("source"), result_type(case)
     parts = [_mixed(case, n) for n in ("offsets", "sizes", "strides")]
     shape = source_type.shape if isinstance(source_type, t.MemRef) else ()
-    kept = result.shape if isinstance(result, t.MemRef) else shape
+    result_shape = result.shape if isinstance(result, t.MemRef) else shape
 
     def window(x: Handles, base: Place, *lists: list[int]) -> Place:
         offsets, sizes, steps = (fill(v) for fill, v in zip(parts, lists, strict=True))
         if is_view(base):
-            return _part(x, base, offsets, sizes, steps, kept)
+            return _part(x, base, offsets, sizes, steps, result_shape)
         if any(x.known(step) != 1 for step in steps):
             raise fail("PTO-L190", f"a window with steps {steps}; tiles have no gaps")
         return _tile_part(x, base, [n or 1 for n in shape], offsets, sizes)
@@ -150,7 +150,7 @@ def _part(
     offsets: list[int],
     sizes: list[int],
     steps: list[int],
-    kept: Sequence[int | None],
+    result_shape: Sequence[int | None],
 ) -> GlobalTensor:
     rank, start = len(sizes), base.address
     limits, strides = base.shape[5 - rank :], base.strides[5 - rank :]
@@ -165,17 +165,21 @@ def _part(
             ),
         )
         start = start + first * stride * base.dtype.itemsize
-    axes = range(rank) if len(kept) == rank else kept_axes([x.known(n) for n in sizes], kept)
+    axes = (
+        range(rank)
+        if len(result_shape) == rank
+        else kept_axes([x.known(n) for n in sizes], result_shape)
+    )
     shape, strides = [sizes[n] for n in axes], [steps[n] * strides[n] for n in axes]
     return x.view(base.memory, start, base.dtype, shape, strides, base.layout)
 
 
-def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
+def kept_axes(sizes: list[int], result_shape: Sequence[int | None]) -> list[int]:
     """The dimensions that a result type keeps: leading dimensions of size 1 may be dropped."""
-    spare = len(sizes) - len(kept)
+    spare = len(sizes) - len(result_shape)
     axes: list[int] = []
     for n, size in enumerate(sizes):
-        wanted = kept[len(axes)] if len(axes) < len(kept) else None
+        wanted = result_shape[len(axes)] if len(axes) < len(result_shape) else None
         if spare > 0 and size == 1 and wanted != 1:
             spare -= 1
         else:
@@ -184,13 +188,13 @@ def kept_axes(sizes: list[int], kept: Sequence[int | None]) -> list[int]:
 
 
 def _tile_part(
-    x: Handles, base: Any, shape: list[int], offsets: list[int], given: list[int]
+    x: Handles, base: Any, shape: list[int], offsets: list[int], part_sizes: list[int]
 ) -> Tile:
     """A window of a tile.
 
     The rows of all leading dimensions are consecutive, so only the last two dimensions may be cut.
     """
-    sizes = [x.known(n) for n in given]
+    sizes = [x.known(n) for n in part_sizes]
     if any(size not in (1, whole) for size, whole in zip(sizes[:-2], shape[:-2], strict=True)):
         raise fail("PTO-L190", f"a window of {sizes} of a local buffer of {shape} has gaps")
     kind = base.type
@@ -266,14 +270,14 @@ def _materialize(case: Case) -> Callable[..., Tile]:
     form = TileForm(tile_type(result_type(case)))
     type, is_part = form.type, case.word("pto.view_semantics") == "subview"
 
-    def tile(x: Handles, whole: Tile, rows: int | None, cols: int | None) -> Tile:
-        given = valid_region(type, rows, cols)
-        now = whole.get_valid() if any(n is None for n in given) else type.shape
-        least = zip(given, now, type.shape, strict=True)
-        high, wide = (x.least(own, limit) if n is None else n for n, own, limit in least)
+    def tile(x: Handles, source: Tile, rows: int | None, cols: int | None) -> Tile:
+        region = valid_region(type, rows, cols)
+        now = source.get_valid() if any(n is None for n in region) else type.shape
+        least = zip(region, now, type.shape, strict=True)
+        high, wide = (x.least(current, limit) if n is None else n for n, current, limit in least)
         if is_part:
-            return x.window(whole, 0, 0, type, (high, wide))
-        return x.renamed(form, whole, (high, wide))
+            return x.window(source, 0, 0, type, (high, wide))
+        return x.renamed(form, source, (high, wide))
 
     return tile
 

@@ -44,10 +44,10 @@ class TileForm:
         last = self._last
         if last is not None and last.memory is memory and last.address == address:
             return last.again(region)
-        made = Tile(self.type, memory, address, region)
+        tile = Tile(self.type, memory, address, region)
         if self.type.compact is Compact.NULL:  # the bytes do not depend on the valid region
-            self._last = made
-        return made
+            self._last = tile
+        return tile
 
 
 class Handles(CoreWords):
@@ -323,8 +323,8 @@ def _element(type: t.MemRef) -> DType:
 
 def memref_strides(type: t.MemRef) -> list[int] | None:
     """The strides as written; None, which means contiguous, if some are omitted or dynamic."""
-    found = re.search(r"strided<\[([^\]]*)\]", type.layout)
-    words = found[1].replace(" ", "").split(",") if found else ["?"]
+    strides = re.search(r"strided<\[([^\]]*)\]", type.layout)
+    words = strides[1].replace(" ", "").split(",") if strides else ["?"]
     return None if "?" in words else [int(word) for word in words]
 
 

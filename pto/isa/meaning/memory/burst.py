@@ -65,8 +65,8 @@ class BurstSide:
         reach = self.end - self.address - self.width
         for count, stride in zip(self.counts, self.strides, strict=True):
             reach -= (count - 1) * stride
-            room = self.memory.size - self.width - reach - start
-            first = min(count - 1, max(0, room // stride + 1)) if stride and start >= 0 else 0
+            space_left = self.memory.size - self.width - reach - start
+            first = min(count - 1, max(0, space_left // stride + 1)) if stride and start >= 0 else 0
             index.append(first)
             start += first * stride
         burst = index[-1] if index else 0
@@ -110,9 +110,9 @@ def side(
     width: int,
 ) -> BurstSide:
     """One side of a transfer, inside its memory."""
-    made = BurstSide(name, verb, at.memory, at.address, counts, strides, width)
-    made.check()
-    return made
+    burst_side = BurstSide(name, verb, at.memory, at.address, counts, strides, width)
+    burst_side.check()
+    return burst_side
 
 
 def sides(
@@ -145,9 +145,9 @@ def move(name: str, src: Pointer, dst: Pointer, width: int, loops: Sequence[Burs
     """Copy the bursts."""
     if _moved_at_once(src, dst, width, loops):
         return
-    found = sides(name, src, dst, width, loops)
-    if found is not None:
-        reads, writes = found
+    both_sides = sides(name, src, dst, width, loops)
+    if both_sides is not None:
+        reads, writes = both_sides
         put(writes, reads.bytes)
 
 
@@ -160,12 +160,12 @@ def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Burst
         if len(used) > 1 or not loop.source == loop.destination == width:
             return False
         total = width * loop.count
-    first, last, place, end = src.address, src.address + total, dst.address, dst.address + total
-    if width <= 0 or total <= 0 or first < 0 or place < 0:
+    first, last, target, end = src.address, src.address + total, dst.address, dst.address + total
+    if width <= 0 or total <= 0 or first < 0 or target < 0:
         return False
     if last > src.memory.size or end > dst.memory.size:
         return False
-    dst.memory.data[place:end] = src.memory.data[first:last]
+    dst.memory.data[target:end] = src.memory.data[first:last]
     return True
 
 
@@ -195,9 +195,9 @@ def combine(
             f"'{name}' op combines elements of {kind}, and a burst has {width} bytes",
             help=f"give a length that is a multiple of {kind.itemsize}",
         )
-    found = sides(name, src, dst, width, loops)
-    if found is not None:
-        reads, writes = found
+    both_sides = sides(name, src, dst, width, loops)
+    if both_sides is not None:
+        reads, writes = both_sides
         update(writes, reads.bytes.view(kind.numpy), kind, op)
 
 
@@ -220,8 +220,8 @@ def _one_by_one(writes: BurstSide, values: npt.NDArray[Any]) -> Any:
             f"'{writes.name}' op writes {count} bursts over each other, more than "
             f"{MOST_OVERLAPPING}",
         )
-    kept = values.copy()
-    return ((index, kept[index]) for index in product(*map(range, writes.counts)))
+    copied = values.copy()
+    return ((index, copied[index]) for index in product(*map(range, writes.counts)))
 
 
 def aligned(name: str, pointer: Pointer, step: int, loops: Sequence[BurstLoop] = ()) -> None:

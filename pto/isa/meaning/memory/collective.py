@@ -33,10 +33,10 @@ Array = npt.NDArray[Any]
 _ROWS, _COLS = 3, 4  # the dimensions a staging tile cuts
 
 
-def require_alike(x: Mover, a: GlobalTensor, b: GlobalTensor, what: str) -> None:
+def require_alike(x: Mover, a: GlobalTensor, b: GlobalTensor, subject: str) -> None:
     alike = reduce(and_, (m == n for m, n in zip(a.shape, b.shape, strict=True)))
     x.require(
-        alike, lambda: fail("PTO-S193", f"{what} must have one shape, but they are {a} and {b}")
+        alike, lambda: fail("PTO-S193", f"{subject} must have one shape, but they are {a} and {b}")
     )
 
 
@@ -52,18 +52,18 @@ class _Staging:
     def check(self, x: Mover, tile: Tile, view: GlobalTensor) -> None:
         """Check that a tile can buffer a tensor: a static extent of the tile must divide it."""
         axes = (("rows", _ROWS), ("columns", _COLS))
-        for (what, axis), size, fixed in zip(axes, tile.get_valid(), self._valid, strict=True):
-            whole = view.shape[axis]
-            fits = (size > 0) | (whole == 0)
+        for (axis_name, axis), size, fixed in zip(axes, tile.get_valid(), self._valid, strict=True):
+            extent = view.shape[axis]
+            fits = (size > 0) | (extent == 0)
             if fixed:
-                fits = (whole <= fixed) | (whole % fixed == 0)
-            x.require(fits, lambda now=(whole, what, size): _uncut(*now))
+                fits = (extent <= fixed) | (extent % fixed == 0)
+            x.require(fits, lambda now=(extent, axis_name, size): _uncut(*now))
 
 
-def _uncut(whole: int, what: str, size: int) -> PtoError:
+def _uncut(extent: int, axis_name: str, size: int) -> PtoError:
     return fail(
         "PTO-S191",
-        f"{whole} {what} are cut into parts of {size}, the valid {what} of the tile",
+        f"{extent} {axis_name} are cut into parts of {size}, the valid {axis_name} of the tile",
         help="use a tile with a dynamic valid region: the last part may be smaller",
     )
 
@@ -177,9 +177,9 @@ def _wait(case: Case) -> Callable[..., Any]:
         view, wanted = x.words(signal, type), x.number(value)
 
         def reason() -> Blocked:
-            shown = " ".join(map(str, view.as_array().reshape(-1)[:8]))
+            elements = " ".join(map(str, view.as_array().reshape(-1)[:8]))
             where = x.core.device.address(Pointer(view.memory, view.address, view.dtype))
-            return Blocked(f"a signal {sign} {wanted} at {where:#x}, where it is {shown}")
+            return Blocked(f"a signal {sign} {wanted} at {where:#x}, where it is {elements}")
 
         return x.until(
             lambda: x.every(view, lambda word: compare(word, wanted)), lambda: None, reason
@@ -230,28 +230,28 @@ def _collective(staging: str, work: Callable[[Case], Work]) -> Collective:
     def moves(case: Case) -> Callable[..., None]:
         stage, act = _Staging(case, staging), work(case)
 
-        def run(x: Mover, whole: GlobalTensor, tile: Tile, *rest: Any) -> None:
+        def run(x: Mover, joint: GlobalTensor, tile: Tile, *rest: Any) -> None:
             members: Members = rest[-1]
             for member in members[1:]:
                 require_alike(x, members[0], member, "all members of a group")
             stage.check(x, tile, members[0])
-            act(x, whole, members)
+            act(x, joint, members)
 
         return run
 
     def make(case: Case) -> Callable[..., Any]:
         root, together, move = root_of(case), by_ccu(case), moves(case)
         names = [o.name for o in case.row.operands]
-        whole, tile, group = (case.type(names[n]) for n in (0, 1, -1))
+        joint_type, tile, group = (case.type(names[n]) for n in (0, 1, -1))
 
         def run(core: Machine, *operands: Any) -> Any:
             data, first, *others, listed = operands
             members = [as_view(member, group) for member in listed]
-            given = as_view(data, whole), as_tile(first, tile), *others, members
+            arguments = as_view(data, joint_type), as_tile(first, tile), *others, members
             if together:
-                return _meet(core, members, root, lambda: move(Mover(core), *given))
+                return _meet(core, members, root, lambda: move(Mover(core), *arguments))
             _require_root(core, members, root)
-            return move(Mover(core), *given)
+            return move(Mover(core), *arguments)
 
         return run
 
@@ -278,17 +278,17 @@ def _meet(core: Machine, members: Members, root: int, work: Callable[[], None]) 
         return None
     counts = device.meetings.setdefault(tuple(_place(core, m) for m in members), {})
     me = device.rank
-    turn = counts.get(("passed", me), 0) + 1
-    counts["come", me] = turn
+    meeting = counts.get(("passed", me), 0) + 1
+    counts["come", me] = meeting
     if me == ranks[root]:
-        late = [r for r in ranks if counts.get(("come", r), 0) < turn]
+        late = [r for r in ranks if counts.get(("come", r), 0) < meeting]
         if late:
             return Blocked(f"rank {', '.join(map(str, late))} to come to the collective")
         work()
-        counts["done"] = turn
-    elif counts.get("done", 0) < turn:
+        counts["done"] = meeting
+    elif counts.get("done", 0) < meeting:
         return Blocked(f"the root, rank {ranks[root]}, of the collective")
-    counts["passed", me] = turn
+    counts["passed", me] = meeting
     return None
 
 
@@ -299,9 +299,9 @@ def _place(core: Machine, member: GlobalTensor) -> int:
 
 def turn_of(core: Machine, first: GlobalTensor) -> tuple[Any, int] | None:
     """The first member of the group, and the last barrier this rank reached."""
-    place = _place(core, first)
+    location = _place(core, first)
     for group, counts in core.device.meetings.items():
-        if group[0] == place:
+        if group[0] == location:
             return group, counts.get(("come", core.device.rank), 0)
     return None
 
@@ -312,22 +312,22 @@ def _broadcast(x: Mover, src: GlobalTensor, members: Members) -> None:
         x.assign(member, [src])
 
 
-def _parts(x: Mover, whole: GlobalTensor, members: Members) -> list[GlobalTensor]:
+def _parts(x: Mover, joint: GlobalTensor, members: Members) -> list[GlobalTensor]:
     """The rows of the whole that belong to each member, in the order of members."""
     *outer, rows, cols = members[0].shape
-    pairs = zip((*outer, cols), (*whole.shape[:_ROWS], whole.shape[_COLS]), strict=True)
+    pairs = zip((*outer, cols), (*joint.shape[:_ROWS], joint.shape[_COLS]), strict=True)
     x.require(
         reduce(and_, (m == n for m, n in pairs)),
-        lambda: fail("PTO-S193", f"the whole {whole} must be as wide as its members {members[0]}"),
+        lambda: fail("PTO-S193", f"the whole {joint} must be as wide as its members {members[0]}"),
     )
-    have, count = whole.shape[_ROWS], len(members)
+    have, count = joint.shape[_ROWS], len(members)
     x.require(
         have >= rows * count,
         lambda: fail(
             "PTO-S066", f"the whole has {have} rows, but {count} members have {rows} each"
         ),
     )
-    return [x.rows(whole, rows * n, rows) for n in range(count)]
+    return [x.rows(joint, rows * n, rows) for n in range(count)]
 
 
 def _gather(x: Mover, dst: GlobalTensor, members: Members) -> None:

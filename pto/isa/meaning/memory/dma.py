@@ -200,10 +200,10 @@ def _pad_value(case: Case) -> Callable[..., None]:
 
 def _field(shift: int, mask: int, number: int) -> Move:
     """Set bits of CTRL; the others are unchanged."""
-    kept, bits = ~(mask << shift), number << shift
+    other_bits, bits = ~(mask << shift), number << shift
 
     def run(x: Mover) -> None:
-        x.put(registers.CTRL, x.get(registers.CTRL) & kept | bits)
+        x.put(registers.CTRL, x.get(registers.CTRL) & other_bits | bits)
 
     return Move(lambda case: run)
 

@@ -140,8 +140,8 @@ class CoreWords(NumberWords):
 
     def get(self, register: str, n: int = 0) -> int:
         """Word n of a register; -1: not written yet."""
-        found = get(self.core, register)
-        return found[n] if isinstance(found, tuple) else -1 if found is None else found
+        value = get(self.core, register)
+        return value[n] if isinstance(value, tuple) else -1 if value is None else value
 
     def put(self, register: str, *words: int) -> None:
         """All words of a register."""

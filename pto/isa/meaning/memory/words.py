@@ -41,10 +41,10 @@ class Bursts(Mover):
         """The instruction, as findings name it."""
         return self.case.row.name
 
-    def counts(self, what: str, *numbers: int, least: int = 0) -> None:
+    def counts(self, quantity: str, *numbers: int, least: int = 0) -> None:
         """Check that numbers are not negative, or at least `least`."""
         if min(numbers) < least:
-            raise fail("PTO-S160", f"'{self.name}' op: {what} is {min(numbers)}")
+            raise fail("PTO-S160", f"'{self.name}' op: {quantity} is {min(numbers)}")
 
     def behind(self, pointer: Pointer, nbytes: int) -> Pointer:
         """A pointer `count` bytes further."""
@@ -94,10 +94,10 @@ class Bursts(Mover):
         before = left * pattern.size
         row = before + width + right * pattern.size
         row += -row % BLOCK_BYTE_SIZE
-        found = burst.sides(self.name, src, dst, width, loops, row - width)
-        if found is None:
+        both_sides = burst.sides(self.name, src, dst, width, loops, row - width)
+        if both_sides is None:
             return
-        reads, writes = found
+        reads, writes = both_sides
         rows = np.empty((*reads.counts, row), np.uint8)
         rows[...] = np.resize(pattern, row)
         rows[..., before : before + width] = reads.bytes

@@ -68,8 +68,8 @@ _ALL_CORES, _VECTOR_PAIR = "0", "1"  # values of ffts_mode; without it, or 2: th
 
 def _signal_id(x: AgentSignals, case: Case, operands: tuple[Any, ...]) -> int:
     """The id: the last operand if there is one, else the attribute."""
-    given = [operand for operand in operands if operand is not None]
-    return x.number(given[-1] if given else event_of(case))
+    numbers = [operand for operand in operands if operand is not None]
+    return x.number(numbers[-1] if numbers else event_of(case))
 
 
 def _own(x: AgentSignals, case: Case, signal: int) -> int:

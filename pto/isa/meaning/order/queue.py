@@ -78,10 +78,10 @@ def slot_type(way: int, split: int, tile: TileType, layout: Layout = ND) -> Tile
 def _send(core: Machine, ring: QueueRing, tile: Tile, split: int) -> None:
     number = int(ring.taken[own(core)])
     region = tile.get_valid()
-    whole = region if ring.way == TO_VECTOR else whole_of(split, core.sub, *region)
+    full_region = region if ring.way == TO_VECTOR else whole_of(split, core.sub, *region)
     echoes = ring.way != TO_VECTOR and split == WHOLE and core.sub
     if not (echoes and 0 in region):  # a second sub-block without data of its own reports no region
-        ring.set_region(number, whole)
+        ring.set_region(number, full_region)
     if ring.entry is not None:
         _to_global(core, ring, tile, split, number)
     elif ring.way == TO_VECTOR:
@@ -201,9 +201,9 @@ def _on_queue(act: Callable[[Case], Act], *, blocks: bool = False, defines: str 
         run, find, names = act(case), by_id(case), case.row.operand_names
 
         def on_queue(core: Machine, *operands: Any) -> Any:
-            given = dict(zip(names, operands, strict=True))
-            pipe = given["pipe_handle"] if "pipe_handle" in given else find(core)
-            return run(core, pipe, given)
+            named = dict(zip(names, operands, strict=True))
+            pipe = named["pipe_handle"] if "pipe_handle" in named else find(core)
+            return run(core, pipe, named)
 
         return on_queue
 
@@ -219,7 +219,7 @@ def _push(case: Case) -> Act:
     split, type = int(case.word("split") or 0), case.type("tile")
     is_view = is_global(type)
 
-    def push(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> Any:
+    def push(core: Machine, pipe: Pipe, named: Mapping[str, Any]) -> Any:
         ring, me = pipe.ring(core, out=True), own(core)
         if is_view:
             if ring.pushed[me] >= ring.taken[me]:
@@ -229,7 +229,7 @@ def _push(case: Case) -> Act:
         full = ring.room(core, split)
         if full is not None:
             return full
-        tile = as_tile(given["tile"], type)
+        tile = as_tile(named["tile"], type)
         if ring.epilogue is not None and tile.type.role is Role.ACC:
             tile = finished(core, tile, ring.epilogue, ring.number)
         _send(core, ring, outgoing(core, tile), split)
@@ -244,44 +244,44 @@ def _pop(case: Case) -> Act:
     split, type = int(case.word("split") or 0), _entry_type(case)
     tile = None if is_global(type) else tile_type(type)
 
-    def pop(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> Any:
+    def pop(core: Machine, pipe: Pipe, named: Mapping[str, Any]) -> Any:
         ring, me = pipe.ring(core, out=False), own(core)
         empty = ring.ready(core, split)
         if empty is not None:
             return empty
         if tile is None:
-            found: Any = _entry(core, ring, type, int(ring.popped[me]), split)
+            popped: Any = _entry(core, ring, type, int(ring.popped[me]), split)
         else:
-            found = _receive(core, ring, tile, _asked_region(tile, given), split)
+            popped = _receive(core, ring, tile, _asked_region(tile, named), split)
         ring.popped[me] += 1
         if ring.entry is not None and tile is not None:
             ring.free(core)
-        return found
+        return popped
 
     return pop
 
 
-def _asked_region(type: TileType, given: Mapping[str, Any]) -> Valid | None:
+def _asked_region(type: TileType, named: Mapping[str, Any]) -> Valid | None:
     """The valid region that operands give a popped tile; a handle keeps its own."""
-    handle = given.get("tile")
+    handle = named.get("tile")
     if isinstance(handle, Unbound):
         return handle.valid
     if isinstance(handle, Tile):
         return handle.get_valid()
-    return valid_region(type, given.get("valid_row"), given.get("valid_col"))
+    return valid_region(type, named.get("valid_row"), named.get("valid_col"))
 
 
 def _allocate(case: Case) -> Act:
     split, type = int(case.word("split") or 0), _entry_type(case)
 
-    def allocate(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> Any:
+    def allocate(core: Machine, pipe: Pipe, named: Mapping[str, Any]) -> Any:
         ring, me = pipe.ring(core, out=True), own(core)
         full = ring.room(core, split)
         if full is not None:
             return full
-        found = _entry(core, ring, type, int(ring.taken[me]), split)
+        entry = _entry(core, ring, type, int(ring.taken[me]), split)
         ring.taken[me] += 1
-        return found
+        return entry
 
     return allocate
 
@@ -290,7 +290,7 @@ def _free(case: Case) -> Act:
     """Free a slot. A tile popped from global memory is a copy: its slot is already free."""
     has_entry = case.type("entry") is not None
 
-    def free(core: Machine, pipe: Pipe, given: Mapping[str, Any]) -> None:
+    def free(core: Machine, pipe: Pipe, named: Mapping[str, Any]) -> None:
         ring = pipe.ring(core, out=False)
         if ring.entry is None or has_entry:
             ring.free(core)

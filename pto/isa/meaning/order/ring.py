@@ -129,11 +129,11 @@ class QueueRing:
         """The byte offset of the slot of an entry."""
         return number % self.slots * self.slot_size
 
-    def require_room(self, nbytes: int, what: object) -> None:
+    def require_room(self, nbytes: int, subject: object) -> None:
         if nbytes > self.slot_size:
             raise fail(
                 "PTO-M192",
-                f"{what} has {nbytes} bytes, a slot of {self.name} only {self.slot_size}",
+                f"{subject} has {nbytes} bytes, a slot of {self.name} only {self.slot_size}",
             )
 
 
@@ -160,10 +160,10 @@ class Pipe:
     def ring(self, core: Machine, out: bool) -> QueueRing:
         """The ring an agent pushes to, or pops from."""
         way = TO_VECTOR if (core.side == "vector") is not out else TO_CUBE
-        found = self.rings.get(way)
-        if found is None:
+        ring = self.rings.get(way)
+        if ring is None:
             raise fail("PTO-D191", f"{self.name} has no direction from {_WAYS[way]}")
-        return found
+        return ring
 
 
 def _numbers(case: Case, *names: str) -> list[int | None]:
@@ -171,19 +171,19 @@ def _numbers(case: Case, *names: str) -> list[int | None]:
     return [v.value if isinstance(v, Int) else None for v in values]
 
 
-def _open(core: Machine, made: QueueRing) -> QueueRing:
+def _open(core: Machine, opened: QueueRing) -> QueueRing:
     """The ring that both ends share: the first end to open it creates it."""
-    entry = made.entry
+    entry = opened.entry
     in_gm = None if entry is None else (id(entry.memory), entry.address)
-    where = in_gm if made.local is None else made.local
-    known: QueueRing = core.cluster.queues.setdefault((made.way, where), made)
-    if not known.agrees(made):
+    where = in_gm if opened.local is None else opened.local
+    shared: QueueRing = core.cluster.queues.setdefault((opened.way, where), opened)
+    if not shared.agrees(opened):
         raise fail(
             "PTO-D192",
-            f"one end of {made.name} has {made.slots} slots of {made.slot_size} bytes, "
-            f"the other {known.slots} of {known.slot_size}",
+            f"one end of {opened.name} has {opened.slots} slots of {opened.slot_size} bytes, "
+            f"the other {shared.slots} of {shared.slot_size}",
         )
-    return known
+    return shared
 
 
 _EPILOGUE = re.compile(r"layout\s*=\s*(\w+)\s*,\s*quant\s*=\s*(\w+)\s*,\s*relu\s*=\s*(\w+)")
@@ -191,8 +191,8 @@ _EPILOGUE = re.compile(r"layout\s*=\s*(\w+)\s*,\s*quant\s*=\s*(\w+)\s*,\s*relu\s
 
 def epilogue_of(case: Case) -> Epilogue | None:
     written = case.op.attrs.get("acc_push_epilogue")
-    found = _EPILOGUE.search(written.text) if isinstance(written, Raw) else None
-    return Epilogue(*found.groups()) if found else None
+    match = _EPILOGUE.search(written.text) if isinstance(written, Raw) else None
+    return Epilogue(*match.groups()) if match else None
 
 
 def period_of(slots: int) -> int:
@@ -219,9 +219,9 @@ def _pipe(core: Machine, name: str, case: Case, gm: Any, buffers: dict[int, int 
         behind = slots * size if way == TO_CUBE and mask & TO_VECTOR else 0
         entry = None if start is None else replace(start, address=start.address + behind)
         label = f"{name}, {_WAYS[way]}"
-        made = QueueRing(label, way, slots, size, buffers[way], local_slots or slots, entry)
-        made.epilogue, made.number = epilogue_of(case), int(case.word("id") or 0)
-        rings[way] = _open(core, made)
+        ring = QueueRing(label, way, slots, size, buffers[way], local_slots or slots, entry)
+        ring.epilogue, ring.number = epilogue_of(case), int(case.word("id") or 0)
+        rings[way] = _open(core, ring)
     return Pipe(name, rings)
 
 
@@ -257,8 +257,8 @@ def _lowered(through_global: bool) -> Do:
             gm, local, peer = operands if through_global else (None, *operands)
             (mask,) = _numbers(case, "dir_mask")
             back = local if mask == TO_CUBE else peer
-            place = local if gm is None else "global memory"
-            return _pipe(core, f"the queue at {place}", case, gm, {TO_VECTOR: local, TO_CUBE: back})
+            home = local if gm is None else "global memory"
+            return _pipe(core, f"the queue at {home}", case, gm, {TO_VECTOR: local, TO_CUBE: back})
 
         return init
 
@@ -271,10 +271,10 @@ def by_id(case: Case) -> Callable[[Machine], Pipe]:
     key = register_of(number)
 
     def find(core: Machine) -> Pipe:
-        found = core.registers.get(key)
-        if found is None:
+        pipe = core.registers.get(key)
+        if pipe is None:
             raise fail("PTO-D060", f"queue {number} is used before it is initialised")
-        return found
+        return pipe
 
     return find
 

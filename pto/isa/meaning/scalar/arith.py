@@ -147,18 +147,18 @@ def _division(fn: Callable[..., Any], view: View, rounded: Callable[[int, int], 
 
 
 def _toward_zero(a: int, b: int) -> int:
-    whole = abs(a) // abs(b)
-    return whole if (a < 0) == (b < 0) else -whole
+    magnitude = abs(a) // abs(b)
+    return magnitude if (a < 0) == (b < 0) else -magnitude
 
 
 def _floor_division(a: Lanes, b: Lanes) -> Lanes:
-    whole = lanes.div(a, b)
-    return whole - ((whole * b != a) & ((a < 0) != (b < 0))).astype(a.dtype)
+    truncated = lanes.div(a, b)
+    return truncated - ((truncated * b != a) & ((a < 0) != (b < 0))).astype(a.dtype)
 
 
 def _ceil_division(a: Lanes, b: Lanes) -> Lanes:
-    whole = lanes.div(a, b)
-    return whole + ((whole * b != a) & ((a < 0) == (b < 0))).astype(a.dtype)
+    truncated = lanes.div(a, b)
+    return truncated + ((truncated * b != a) & ((a < 0) == (b < 0))).astype(a.dtype)
 
 
 def product_halves(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
@@ -179,8 +179,8 @@ def _halves(fn: Callable[..., tuple[Lanes, Lanes]], view: View) -> Lane:
     def of(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
         if a.dtype != np.bool_:
             return fn(view(a), view(b))
-        whole = view(a) * view(b) if fn is product_halves else view(a) + view(b)  # of one bit
-        return whole, whole >> 1
+        full = view(a) * view(b) if fn is product_halves else view(a) + view(b)  # of one bit
+        return full, full >> 1
 
     return Lane(of)
 
@@ -258,8 +258,8 @@ def _to_integer(case: Case) -> Callable[[Lanes], Lanes]:
         wide = trunc(lanes.widen(a))
         rest = fmod(wide, const(wide, 2.0**64))
         rest = select(rest < -(2.0**63), rest + 2.0**64, rest)
-        found = lanes.convert(rest, F64, I64, Round.TRUNC, False)
-        return _sized(select(isfinite(a), found, const(found, 0)), kind)
+        integers = lanes.convert(rest, F64, I64, Round.TRUNC, False)
+        return _sized(select(isfinite(a), integers, const(integers, 0)), kind)
 
     return whole
 
@@ -325,23 +325,23 @@ def _vector(value: Attribute | None, type: t.Vector) -> Any:
 
     An integer too large for a signed element is taken as its bits.
     """
-    found, kind = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None, type.elem.dtype
-    if found is None or kind is None:
+    match, kind = _DENSE.fullmatch(value.text) if isinstance(value, Raw) else None, type.elem.dtype
+    if match is None or kind is None:
         raise fail(
             "PTO-T180",
             "a vector constant is written as `dense<..>` with one number or a list of numbers",
         )
     if kind.is_float:
-        words = [word for word in re.split(r"[\[\],\s]+", found[1]) if word]
+        words = [word for word in re.split(r"[\[\],\s]+", match[1]) if word]
         items = [number(Float(word), type.elem) for word in words]
-        whole = np.array(items, kind.numpy)
+        numbers = np.array(items, kind.numpy)
     else:
-        bits = [int(n) & ((1 << kind.bits) - 1) for n in _WORDS.findall(found[1])]
-        whole = np.array(bits, kind.storage).view(kind.numpy)
+        bits = [int(n) & ((1 << kind.bits) - 1) for n in _WORDS.findall(match[1])]
+        numbers = np.array(bits, kind.storage).view(kind.numpy)
     size = math.prod(type.shape)
-    if len(whole) != (size if found[1].startswith("[") else 1):
-        raise fail("PTO-T180", f"{len(whole)} numbers do not fill a vector of {size}")
-    return np.broadcast_to(whole, size).reshape(type.shape)
+    if len(numbers) != (size if match[1].startswith("[") else 1):
+        raise fail("PTO-T180", f"{len(numbers)} numbers do not fill a vector of {size}")
+    return np.broadcast_to(numbers, size).reshape(type.shape)
 
 
 def _is_float(type: t.Type) -> Any:

@@ -29,19 +29,19 @@ def _declare(case: Case) -> Callable[..., Any]:
 
 def _number(x: Mover, shape: tuple[int, ...], indices: Any) -> Any:
     """The index of a word: local arrays have one index per dimension, other arrays have one."""
-    given = [x.number(n) for n in (indices if isinstance(indices, list) else [indices])]
-    found = x.number(0)
+    numbers = [x.number(n) for n in (indices if isinstance(indices, list) else [indices])]
+    position = x.number(0)
 
     def error() -> PtoError:
         if not isinstance(indices, list):
             return fail("PTO-S133", f"index {indices} is outside the array of {shape[0]} event ids")
-        shown = "x".join(map(str, shape))
-        return fail("PTO-S133", f"index {given} is outside the local array of {shown}")
+        extents = "x".join(map(str, shape))
+        return fail("PTO-S133", f"index {numbers} is outside the local array of {extents}")
 
-    for index, size in zip(given, shape, strict=True):
+    for index, size in zip(numbers, shape, strict=True):
         x.require((index >= 0) & (index < size), error)
-        found = found * size + index
-    return found
+        position = position * size + index
+    return position
 
 
 def _get(case: Case) -> Callable[..., Any]:

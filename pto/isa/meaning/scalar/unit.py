@@ -133,10 +133,10 @@ def _print(case: Case) -> Callable[..., None]:
     def run(core: Machine, scalar: Any) -> None:
         left = [scalar]
 
-        def put(found: re.Match[str]) -> str:
-            if found[0] == "%%":
+        def put(match: re.Match[str]) -> str:
+            if match[0] == "%%":
                 return "%"
-            return _formatted(found[0], left.pop(), bits) if left else found[0]
+            return _formatted(match[0], left.pop(), bits) if left else match[0]
 
         core.printed.append(_FORMAT.sub(put, text))
 
@@ -147,11 +147,11 @@ def _formatted(spec: str, scalar: Any, bits: int) -> str:
     kind = spec[-1]
     flags = re.sub(r"hh|ll|[hlzt]", "", spec[1:-1])
     width = re.fullmatch(r"([-+ #0]*)(\d{0,3})\d*((?:\.\d{1,3})?)\d*", flags)
-    shown = "".join(width.groups()) if width else ""
+    width_text = "".join(width.groups()) if width else ""
     if kind in "fFeEgG" or not isfinite(scalar):
-        return f"%{shown}{kind if kind in 'fFeEgG' else 'f'}" % float(scalar)
+        return f"%{width_text}{kind if kind in 'fFeEgG' else 'f'}" % float(scalar)
     number = int(scalar) & _UNSIGNED[kind](bits) if kind in _UNSIGNED else int(scalar)
-    return f"%{shown}{'d' if kind in 'iu' else kind}" % number
+    return f"%{width_text}{'d' if kind in 'iu' else kind}" % number
 
 
 # The bits that unsigned conversions show, for a scalar of this width.

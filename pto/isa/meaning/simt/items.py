@@ -167,7 +167,7 @@ class ActiveItems:
         at.memory.data[places] = raw
 
     def update(
-        self, at: Pointers, new: Callable[..., Values], given: Sequence[Values], see: Element
+        self, at: Pointers, new: Callable[..., Values], operands: Sequence[Values], see: Element
     ) -> Values:
         """old = memory; memory = new(old, *given), item by item in order; returns old.
 
@@ -175,14 +175,14 @@ class ActiveItems:
         """
         places = self._places(at, see.nbytes, writes=True, atomic=True)
         old = np.zeros((len(places), see.count), see.kind)
-        for turn in turns(at.addresses):
-            before = np.ascontiguousarray(at.memory.data[places[turn]]).view(see.kind)
-            now = [g[turn].reshape(len(turn), see.count).view(see.kind) for g in given]
+        for batch in turns(at.addresses):
+            before = np.ascontiguousarray(at.memory.data[places[batch]]).view(see.kind)
+            now = [g[batch].reshape(len(batch), see.count).view(see.kind) for g in operands]
             after = np.ascontiguousarray(new(before, *now).astype(see.kind, copy=False))
-            at.memory.data[places[turn]] = after.view(np.uint8)
-            old[turn] = before
-        found = old.view(given[0].dtype)
-        return found if given[0].ndim > 1 else found[:, 0]
+            at.memory.data[places[batch]] = after.view(np.uint8)
+            old[batch] = before
+        previous = old.view(operands[0].dtype)
+        return previous if operands[0].ndim > 1 else previous[:, 0]
 
     def _places(
         self, at: Pointers, nbytes: int, *, writes: bool, atomic: bool = False, raw: Any = None
@@ -211,24 +211,24 @@ class ActiveItems:
     # ---- values kept between entries
 
     def keep(self, slot: int, payload: Values) -> None:
-        kept, size = self.core.kept, self.size.items
+        store, size = self.core.kept, self.size.items
         bits = np.ascontiguousarray(payload).view(f"u{payload.dtype.itemsize}")
-        kept.counts[slot] = size
-        kept.values[slot, :size] = 0
-        kept.values[slot, self.active] = bits
+        store.counts[slot] = size
+        store.values[slot, :size] = 0
+        store.values[slot, self.active] = bits
 
     def resume(self, slot: int, type: t.Type) -> Values:
-        kept, kind, size = self.core.kept, held(type).kind, self.size.items
-        count = int(kept.counts[slot])
+        store, kind, size = self.core.kept, held(type).kind, self.size.items
+        count = int(store.counts[slot])
         if count != size:
             was = f"a value of each of {count} work items" if count else "nothing"
             raise fail("PTO-V218", f"slot {slot} holds {was}; {size} work items resume it")
-        bits = kept.values[slot, self.active].astype(f"u{kind.itemsize}")
+        bits = store.values[slot, self.active].astype(f"u{kind.itemsize}")
         return bits.view(kind)
 
 
-def _shaped(found: Values, type: t.Type) -> Values:
-    return found if isinstance(type, t.Vector) else found[:, 0]
+def _shaped(values: Values, type: t.Type) -> Values:
+    return values if isinstance(type, t.Vector) else values[:, 0]
 
 
 def lanes(items: ActiveItems) -> Any:

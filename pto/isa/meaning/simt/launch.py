@@ -116,8 +116,8 @@ def _redux(fn: Callable[[Values, Values], Values]) -> Cooperative:
         unsigned = case.word("signedness") == "unsigned"
 
         def run(items: ActiveItems, value: Values) -> Values:
-            own = value.view(f"u{value.dtype.itemsize}") if unsigned else value
-            return items.folded(fn, own).view(value.dtype)
+            viewed = value.view(f"u{value.dtype.itemsize}") if unsigned else value
+            return items.folded(fn, viewed).view(value.dtype)
 
         return run
 

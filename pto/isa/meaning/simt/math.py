@@ -29,10 +29,10 @@ def _whole(fn: Callable[[Lanes], Lanes]) -> Lane:
 
 def _away(a: Lanes) -> Lanes:
     """The nearest integer; ties away from zero."""
-    whole = trunc(a)
-    up = absolute(a - whole) >= const(a, 0.5)
+    truncated = trunc(a)
+    up = absolute(a - truncated) >= const(a, 0.5)
     step = select(a < const(a, 0), const(a, -1), const(a, 1))
-    return select(up, whole + step, whole)
+    return select(up, truncated + step, truncated)
 
 
 UNARY: dict[str, Lane] = {
@@ -110,8 +110,8 @@ def _convert(case: Case) -> Callable[[Lanes], Lanes]:
     saturate = case.word("saturation") == "sat"
 
     def of(a: Lanes) -> Lanes:
-        own = a.view(src.numpy) if not src.is_float else a
-        return lanes.convert(own, src, dst, rounding, saturate)
+        viewed = a.view(src.numpy) if not src.is_float else a
+        return lanes.convert(viewed, src, dst, rounding, saturate)
 
     return of
 

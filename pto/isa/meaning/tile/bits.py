@@ -31,8 +31,8 @@ def pack_stream(mask: Tile, bits: Lanes, pitch: int, nbytes: int) -> None:
 def unpack(mask: Tile, rows: int, cols: int) -> npt.NDArray[np.bool_]:
     """The first rows x cols bits of a mask."""
     size = mask.type.itemsize
-    held = region(mask, rows, -(-cols // (8 * size)))
-    if held.strides[1] != size:
-        held = np.ascontiguousarray(held)
-    found = np.unpackbits(held.view(np.uint8), axis=1, count=cols, bitorder="little")
-    return found.view(np.bool_)
+    packed = region(mask, rows, -(-cols // (8 * size)))
+    if packed.strides[1] != size:
+        packed = np.ascontiguousarray(packed)
+    unpacked = np.unpackbits(packed.view(np.uint8), axis=1, count=cols, bitorder="little")
+    return unpacked.view(np.bool_)

@@ -80,10 +80,10 @@ def _compare_scalar(case: Case) -> Callable[..., None]:
             pitch = cols if in_one else (cols + (wide - 1)) // wide * wide
             piece = 2 * wide if in_one else wide
             nbytes = (rows * pitch + (piece - 1)) // piece * piece // 8
-            room = x.items(dst) * dst.type.itemsize
+            capacity = x.items(dst) * dst.type.itemsize
             x.require(
-                nbytes <= room,
-                lambda: fail("PTO-S042", f"{dst.type} has {room} bytes, the mask {nbytes}"),
+                nbytes <= capacity,
+                lambda: fail("PTO-S042", f"{dst.type} has {capacity} bytes, the mask {nbytes}"),
             )
             x.pack(rows, cols, cell, dst, pitch, nbytes)
 
@@ -111,12 +111,12 @@ def _by_bytes(x: Mover, pitch: int, bit: Callable[..., Lanes], mask: Tile) -> No
     kind = mask.type.dtype.numpy.type
 
     def byte(i: Lanes, j: Lanes) -> Lanes:
-        found = kind(0)
+        packed = kind(0)
         for n in range(8):
             at = (i * cols + j) * 8 + n
             there = (i < rows) & (j < cols) & bit(at // pitch, at % pitch)
-            found = lanes.select(there, kind(1 << n), kind(0)) | found
-        return found
+            packed = lanes.select(there, kind(1 << n), kind(0)) | packed
+        return packed
 
     x.each(mask.type.rows, mask.type.cols, byte, mask)
 

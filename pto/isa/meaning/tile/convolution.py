@@ -29,26 +29,26 @@ ORDERS = {
 LOADED = {**ORDERS, "FRACTAL_Z_3D": "kdhwno"}  # a5 TLoad.hpp: [C1DHW, N/16, 16, C0]
 
 
-def _sizes(case: Case, room: int) -> dict[str, int]:
-    found = {name: number(case, name) for name in (*"gncdhw", "c0")}
-    for name, size in found.items():
+def _sizes(case: Case, batch: int) -> dict[str, int]:
+    sizes = {name: number(case, name) for name in (*"gncdhw", "c0")}
+    for name, size in sizes.items():
         if size < 1:
             words = f"'{case.row.name}' op expects attribute {name} to be at least 1: it is {size}"
             raise fail("PTO-T070", words)
-    c0 = found["c0"]
-    return {**found, "n": room or found["n"], "k": -(-found["c"] // c0), "o": c0}
+    c0 = sizes["c0"]
+    return {**sizes, "n": batch or sizes["n"], "k": -(-sizes["c"] // c0), "o": c0}
 
 
 def _split(flat: Lanes, order: str, sizes: Mapping[str, int]) -> dict[str, Lanes]:
     """The index along every axis of an element of memory."""
-    found: dict[str, Lanes] = {}
+    parts: dict[str, Lanes] = {}
     for axis in reversed(order):
-        found[axis], flat = flat % sizes[axis], flat // sizes[axis]
+        parts[axis], flat = flat % sizes[axis], flat // sizes[axis]
     if "k" in order:
-        found["c"] = found["k"] * sizes["o"] + found["o"]
+        parts["c"] = parts["k"] * sizes["o"] + parts["o"]
     else:
-        found["k"], found["o"] = found["c"] // sizes["o"], found["c"] % sizes["o"]
-    return found
+        parts["k"], parts["o"] = parts["c"] // sizes["o"], parts["c"] % sizes["o"]
+    return parts
 
 
 def _joined(at: Mapping[str, Any], order: str, sizes: Mapping[str, int]) -> Any:
@@ -60,10 +60,10 @@ def _joined(at: Mapping[str, Any], order: str, sizes: Mapping[str, int]) -> Any:
 
 
 def _count(order: str, sizes: Mapping[str, int]) -> int:
-    found = 1
+    total = 1
     for axis in order:
-        found *= sizes[axis]
-    return found
+        total *= sizes[axis]
+    return total
 
 
 def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
@@ -72,9 +72,9 @@ def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
     A view is memory in its own order, and may have gaps between its dimensions.
     """
     source, target = (orders[case.word(name) or ""] for name in ("src_order", "dst_order"))
-    theirs, own = (_sizes(case, number(case, name)) for name in ("pitch", "room"))
+    theirs, target_sizes = (_sizes(case, number(case, name)) for name in ("pitch", "room"))
     n, c, is_view = number(case, "n"), number(case, "c"), case.tile("src") is None
-    needs, makes = _count(source, theirs), _count(target, own)
+    needs, makes = _count(source, theirs), _count(target, target_sizes)
 
     def run(x: Mover, src: Any, *rest: Tile) -> None:
         dst, (rows, width) = rest[-1], src.matrix_shape if is_view else (1, x.items(src))
@@ -83,13 +83,13 @@ def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
         stored = dst.type.dtype.storage
 
         def cell(_: Lanes, j: Lanes) -> Any:
-            at = _split(j, target, own)
+            at = _split(j, target, target_sizes)
             inside, flat = (at["n"] < n) & (at["c"] < c), _joined(at, source, theirs)
             if is_view:
-                found = x.read(src, flat // width, flat % width, inside)
+                value = x.read(src, flat // width, flat % width, inside)
             else:
-                found = x.item(src, flat, inside)
-            return j, select(inside, found.view(stored), x.word(0, stored)), None
+                value = x.item(src, flat, inside)
+            return j, select(inside, value.view(stored), x.word(0, stored)), None
 
         x.place(1, makes, cell, dst)
 

@@ -43,8 +43,8 @@ def _tile_lines(tile: Tile) -> list[str]:
 
 def _view_lines(view: GlobalTensor) -> list[str]:
     rows, cols = view.matrix_shape
-    whole = view.matrix()
-    values = view.read_matrix() if whole is None else whole
+    matrix = view.matrix()
+    values = view.read_matrix() if matrix is None else matrix
     return [f"tprint gm {rows}x{cols}x{view.dtype.name} {view.layout}", *table(values, view.dtype)]
 
 
@@ -53,16 +53,16 @@ def table(values: Lanes, dtype: DType) -> list[str]:
     rows, cols = values.shape
     if not rows or not cols:
         return []
-    shown = np.ascontiguousarray(values[np.ix_(_shown(rows), _shown(cols))])
-    lines = [[_word(number) for number in line] for line in decode(dtype, shown).tolist()]
+    visible = np.ascontiguousarray(values[np.ix_(_shown(rows), _shown(cols))])
+    lines = [[_word(number) for number in line] for line in decode(dtype, visible).tolist()]
     width = max(_WIDTH, *(len(word) for line in lines for word in line))
-    found = [" ".join(_marked([w.rjust(width) for w in line], cols)) for line in lines]
-    return _marked(found, rows)
+    text_rows = [" ".join(_marked([w.rjust(width) for w in line], cols)) for line in lines]
+    return _marked(text_rows, rows)
 
 
 def _shown(size: int) -> npt.NDArray[np.intp]:
-    kept = np.arange(min(size, MOST))
-    return np.where(kept < MOST // 2, kept, kept + size - kept.size)
+    indices = np.arange(min(size, MOST))
+    return np.where(indices < MOST // 2, indices, indices + size - indices.size)
 
 
 def _marked(words: list[str], size: int) -> list[str]:
@@ -104,10 +104,10 @@ def _get(case: Case) -> Callable[..., Any]:
 
 
 def _set(case: Case) -> Callable[..., None]:
-    given = _scalar(case.type("val"))
+    scalar_type = _scalar(case.type("val"))
 
     def put(x: Mover, dst: Tile, offset: Any, value: Any) -> None:
-        x.set_element(dst, _place(x, dst, offset), x.bits(value, given))
+        x.set_element(dst, _place(x, dst, offset), x.bits(value, scalar_type))
 
     return put
 

@@ -60,8 +60,8 @@ def of_bits(fn: Callable[..., Lanes]) -> Lane:
 def integer_log(a: Lanes) -> Lanes:
     """The logarithm truncated to an integer; 0 if it is undefined."""
     fine = lanes.greater(a, lanes.const(a, 0))
-    known = lanes.widen(lanes.select(fine, a, lanes.const(a, 1)))
-    return floor(mathlib.log(known)).astype(a.dtype)
+    safe = lanes.widen(lanes.select(fine, a, lanes.const(a, 1)))
+    return floor(mathlib.log(safe)).astype(a.dtype)
 
 
 def integer_recip(a: Lanes) -> Lanes:

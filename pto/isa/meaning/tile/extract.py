@@ -30,13 +30,13 @@ def _packings(case: Case) -> tuple[PackedOrder | None, PackedOrder | None]:
     return src, dst
 
 
-def _start(x: Mover, name: str, r: Any, c: Any, step: Step, whole: Tile) -> tuple[Any, Any]:
+def _start(x: Mover, name: str, r: Any, c: Any, step: Step, tile: Tile) -> tuple[Any, Any]:
     """The start of a window, which must be a multiple of `step`."""
     at = x.number(r), x.number(c)
     if step != (1, 1):
         x.require(
             (at[0] % step[0] == 0) & (at[1] % step[1] == 0),
-            lambda: inside_a_box(name, at, step, whole.type),
+            lambda: inside_a_box(name, at, step, tile.type),
         )
     return at
 
@@ -84,13 +84,13 @@ def _insert(case: Case) -> Callable[..., None]:
 
     def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, fp: Any, word: Any) -> None:
         to = _start(x, name, r, c, step, dst)
-        size, kept = src.get_valid(), dst.get_valid()
+        size, target_region = src.get_valid(), dst.get_valid()
         for axis, box in enumerate(boxes):
             if box > 1:
                 end = to[axis] + size[axis]
                 x.require(
-                    (size[axis] % box == 0) | (end >= kept[axis]),
-                    lambda: beside_the_window(name, to, size, boxes, kept),
+                    (size[axis] % box == 0) | (end >= target_region[axis]),
+                    lambda: beside_the_window(name, to, size, boxes, target_region),
                 )
         transfer(x, src, (0, 0), dst, to, size, fp=fp, word=word, packed=packed)
 

@@ -33,10 +33,10 @@ def unsigned(values: Lanes) -> Lanes:
     return bits.astype(np.int64)
 
 
-def stray(at: Places, bound: int, what: str) -> PtoError:
+def stray(at: Places, bound: int, source: str) -> PtoError:
     """The error for the first index that is too large."""
     first = tuple(int(n) for n in np.argwhere(at >= bound)[0])
-    return fail("PTO-M180", f"index {int(at[first])} at {first} is outside {what}")
+    return fail("PTO-M180", f"index {int(at[first])} at {first} is outside {source}")
 
 
 def _index(x: Mover, tile: Tile, r: Any, c: Any) -> Lanes:
@@ -44,10 +44,10 @@ def _index(x: Mover, tile: Tile, r: Any, c: Any) -> Lanes:
     return unsigned(x.read(tile, r, c))
 
 
-def _require_inside(x: Mover, tile: Tile, rows: int, cols: int, bound: int, what: str) -> None:
+def _require_inside(x: Mover, tile: Tile, rows: int, cols: int, bound: int, source: str) -> None:
     """Require that the first rows x cols elements of an index tile are below a bound."""
     fine = x.all(rows, cols, lambda i, j: _index(x, tile, i, j) < bound)
-    x.require(fine, lambda: stray(unsigned(region(tile, rows, cols)), bound, what))
+    x.require(fine, lambda: stray(unsigned(region(tile, rows, cols)), bound, source))
 
 
 def _count(x: Mover, tile: Tile) -> int:
@@ -97,8 +97,8 @@ def _by_index(case: Case) -> Callable[..., None]:
         def careful(i: Lanes, j: Lanes) -> Lanes:
             at = _index(x, indices, i, j)
             inside = at < bound
-            found = _counted(x, src, at, inside)
-            return select(inside, found, const(found, 0))
+            value = _counted(x, src, at, inside)
+            return select(inside, value, const(value, 0))
 
         if harmless:
             x.when(
@@ -135,8 +135,8 @@ def _by_comparison(case: Case) -> Callable[..., None]:
         def cell(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes]:
             return (i * step + j + offset).astype(kind.storage), matches(i, j)
 
-        room = (rows <= height) & (rows <= x.items(cdst)) & x.all(rows, 1, fits)
-        x.require(room, lambda: _no_room(dst, cdst, matches(*_numbers(rows, cols)).sum(axis=1)))
+        fits_all = (rows <= height) & (rows <= x.items(cdst)) & x.all(rows, 1, fits)
+        x.require(fits_all, lambda: _no_room(dst, cdst, matches(*_numbers(rows, cols)).sum(axis=1)))
         x.compress(rows, cols, cell, dst, cdst)
 
     return gather
@@ -187,8 +187,8 @@ def _by_pattern(case: Case) -> Callable[..., None]:
         def cell(i: Lanes, j: Lanes) -> Lanes:
             k = i * width + j
             picked = k < rows * count
-            found = x.read(src, k // count, first + k % count * step, picked)
-            return select(picked, found.view(kind), x.read(dst, i, j).view(kind))
+            value = x.read(src, k // count, first + k % count * step, picked)
+            return select(picked, value.view(kind), x.read(dst, i, j).view(kind))
 
         def lines() -> None:
             x.within(src, height, cols)
@@ -243,8 +243,8 @@ def _blocks(case: Case) -> Callable[..., None]:
         )
         x.within(offsets, rows, count)
         if not harmless:
-            what = f"the {nbytes} bytes of {src.type}"
-            _require_inside(x, offsets, rows, count, starts, what)
+            source = f"the {nbytes} bytes of {src.type}"
+            _require_inside(x, offsets, rows, count, starts, source)
 
         def start(i: Lanes, k: Lanes) -> tuple[Lanes, Lanes | None]:
             at = _index(x, offsets, i, k)

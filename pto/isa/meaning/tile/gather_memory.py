@@ -47,8 +47,8 @@ class TableAccess:
         (rows, cols), (high, wide) = size, idx.get_valid()
         elements = (high == rows) & (wide == cols)
         lines = ((high == 1) & (wide == rows)) | ((high == rows) & (wide == 1))
-        known = {"row": lines, "elem": elements}.get(self._asked or "", elements | lines)
-        x.require(known, lambda: _neither(idx.get_valid(), size))
+        is_form = {"row": lines, "elem": elements}.get(self._asked or "", elements | lines)
+        x.require(is_form, lambda: _neither(idx.get_valid(), size))
         by_row = lambda: then(self._rows(x, table, idx, size))  # noqa: E731
         by_element = lambda: self._elements(x, table, idx, size, then)  # noqa: E731
         if self._asked == "row":
@@ -65,13 +65,13 @@ class TableAccess:
             ),
         )
         down = x.choose(idx.get_valid()[0] == 1, lambda: 0, 1)  # indices are in a row or a column
-        held: tuple[Any, Any] = None, None  # for the same rows, read once
+        cached: tuple[Any, Any] = None, None  # for the same rows, read once
 
         def key(i: Lanes, j: Lanes) -> Lanes:
-            nonlocal held
-            if held[0] is not i:
-                held = i, unsigned(x.read(idx, i * down, i * (1 - down)))
-            return held[1]
+            nonlocal cached
+            if cached[0] is not i:
+                cached = i, unsigned(x.read(idx, i * down, i * (1 - down)))
+            return cached[1]
 
         number = self.indices(x, (rows, 1), key, height, lambda: _stray(idx, height, table))
 
@@ -120,19 +120,19 @@ class TableAccess:
         x.require(fine if self._oob == "undefined" else fine | (most > 0), error)
 
         def tamed(i: Lanes, j: Lanes) -> tuple[Lanes, Lanes | None]:
-            found = key(i, j)
+            keys = key(i, j)
             if self._oob == "clamp":
-                return x.index(less_of(found, most - 1)), None
+                return x.index(less_of(keys, most - 1)), None
             if self._oob == "wrap":
-                return x.index(found) % most, None
-            return x.index(found), found < most if self._oob in ("zero", "skip") else None
+                return x.index(keys) % most, None
+            return x.index(keys), keys < most if self._oob in ("zero", "skip") else None
 
         return tamed
 
 
 def _stray(idx: Tile, most: int, table: GlobalTensor) -> PtoError:
-    what = f"the {most} rows or elements of {table}"
-    return stray(unsigned(idx.read_valid()).reshape(-1), most, what)
+    source = f"the {most} rows or elements of {table}"
+    return stray(unsigned(idx.read_valid()).reshape(-1), most, source)
 
 
 def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
@@ -143,14 +143,14 @@ def _neither(idx: tuple[int, int], data: tuple[int, int]) -> PtoError:
     )
 
 
-def _element(x: Mover, table: GlobalTensor, place: Any, inside: Lanes | None) -> Lanes:
+def _element(x: Mover, table: GlobalTensor, index: Any, inside: Lanes | None) -> Lanes:
     """An element by row and column, or by its number; 0 where it is skipped."""
-    if isinstance(place, tuple):
-        row, col = place
-        found = x.read(table, row, col, inside)
+    if isinstance(index, tuple):
+        row, col = index
+        value = x.read(table, row, col, inside)
     else:
-        found = x.item(table, place, inside)
-    return found if inside is None else select(inside, found, const(found, 0))
+        value = x.item(table, index, inside)
+    return value if inside is None else select(inside, value, const(value, 0))
 
 
 # ---- mgather
@@ -217,8 +217,8 @@ def _scatter(case: Case) -> Callable[..., None]:
 
         def move(at: Callable[..., Any]) -> None:
             def cell(i: Lanes, j: Lanes) -> Any:
-                place, inside = at(i, j)
-                return place, x.read(src, i, j).view(mem.dtype.numpy), inside
+                index, inside = at(i, j)
+                return index, x.read(src, i, j).view(mem.dtype.numpy), inside
 
             x.place(rows, cols, cell, mem, combine)
 

@@ -97,7 +97,7 @@ def _random(case: Case) -> Callable[..., None]:
     types = [case.type(operand.name) for operand in case.row.operands]
 
     def fill(x: Mover, *operands: Any) -> None:
-        *given, dst = operands
+        *scalars, dst = operands
         rows, cols = dst.get_valid()
         chunks = (cols + _LANES * _WORDS - 1) // (_LANES * _WORDS)
         per_row = (chunks - 1) * _LANES + (cols + _LANES - 1) % _LANES + 1
@@ -106,10 +106,10 @@ def _random(case: Case) -> Callable[..., None]:
             return x.lane(value, type, U32).astype(np.uint64) & _LOW
 
         def cell(i: Lanes, k: Lanes) -> list[Lanes]:
-            first, second, *base = (word(v, t) for v, t in zip(given, types, strict=False))
+            first, second, *base = (word(v, t) for v, t in zip(scalars, types, strict=False))
             by = (i * per_row + k).astype(np.uint64)
-            found = philox(_advanced(base, by), (first, second), rounds)
-            return [each.astype(np.uint32).view(kind) for each in found]
+            words = philox(_advanced(base, by), (first, second), rounds)
+            return [word_lanes.astype(np.uint32).view(kind) for word_lanes in words]
 
         x.groups(rows, cols, _WORDS, cell, dst)
 

@@ -67,22 +67,22 @@ class Filter:
 
 
 def _img2col(case: Case) -> Callable[..., None]:
-    own, (matrix, auto) = FeatureMap.of(case), matrix_of(case)
+    feature_map, (matrix, auto) = FeatureMap.of(case), matrix_of(case)
     steps = Filter(*(number(case, name) for name in Filter.__slots__))
     channels, pad = number(case, "channels"), number(case, "pad_value")
-    place, beside = f"{registers.FMATRIX} {matrix}", f"{registers.IMG2COL_PADDING} {matrix}"
+    register, beside = f"{registers.FMATRIX} {matrix}", f"{registers.IMG2COL_PADDING} {matrix}"
 
     def run(x: Mover, src: Tile, pos_m: Any, pos_k: Any, dst: Tile) -> None:
         first = x.number(pos_m), x.number(pos_k)
         if auto:
-            _move(x, src, dst, own, steps, first, channels, pad)
-            x.put(place, *own)
+            _move(x, src, dst, feature_map, steps, first, channels, pad)
+            x.put(register, *feature_map)
             return
-        known, given = x.has(place), x.has(beside)
+        has_map, has_padding = x.has(register), x.has(beside)
         plane = FeatureMap(
-            *(x.choose(known, lambda n=n: x.get(place, n), own[n]) for n in range(6))
+            *(x.choose(has_map, lambda n=n: x.get(register, n), feature_map[n]) for n in range(6))
         )
-        outside = x.choose(given, lambda: x.get(beside), pad)
+        outside = x.choose(has_padding, lambda: x.get(beside), pad)
         _move(x, src, dst, plane, steps, first, channels, outside)
 
     return run
@@ -123,16 +123,16 @@ def _move(
     def cell(i: Lanes, tap: Lanes, channel: Lanes) -> Lanes:
         m = i + row
         n, rest = m // (out_h * out_w * steps.d), m % (out_h * out_w * steps.d)
-        d, spot = rest // (out_h * out_w), rest % (out_h * out_w)
+        d, pixel = rest // (out_h * out_w), rest % (out_h * out_w)
         c1 = tap // (steps.filter_h * steps.filter_w)
         kh, kw = tap // steps.filter_w % steps.filter_h, tap % steps.filter_w
-        h = spot // out_w * steps.stride_h + kh * steps.dilation_h - plane.top
-        w = spot % out_w * steps.stride_w + kw * steps.dilation_w - plane.left
+        h = pixel // out_w * steps.stride_h + kh * steps.dilation_h - plane.top
+        w = pixel % out_w * steps.stride_w + kw * steps.dilation_w - plane.left
         inside = (n < steps.n) & (c1 < steps.c1) & (c1 * c0 + channel < most)
         inside = inside & (h >= 0) & (h < plane.h) & (w >= 0) & (w < plane.w)
         at = (((n * steps.d + d) * steps.c1 + c1) * plane.h + h) * plane.w + w
-        found = x.item(src, at * c0 + channel, inside).view(stored)
-        return select(inside, found, x.word(outside, stored))
+        value = x.item(src, at * c0 + channel, inside).view(stored)
+        return select(inside, value, x.word(outside, stored))
 
     def taps() -> None:
         """The lanes of one filter tap."""

@@ -18,15 +18,15 @@ _MOST = 1000
 
 def numbers(axis: int, size: int) -> Lanes:
     """0, 1, .. along one of the axes depth, down and across."""
-    found = _MADE.get((axis, size))
-    if found is None:
+    indices = _MADE.get((axis, size))
+    if indices is None:
         if len(_MADE) == _MOST:
             _MADE.clear()
             _FIRST.clear()
-        found = np.arange(size, dtype=np.int64).reshape(((-1, 1, 1), (-1, 1), (1, -1))[axis])
-        found.flags.writeable = False
-        _MADE[axis, size] = _FIRST[id(found)] = found
-    return found
+        indices = np.arange(size, dtype=np.int64).reshape(((-1, 1, 1), (-1, 1), (1, -1))[axis])
+        indices.flags.writeable = False
+        _MADE[axis, size] = _FIRST[id(indices)] = indices
+    return indices
 
 
 def down(rows: int) -> Lanes:
@@ -67,7 +67,7 @@ def turns(keys: Lanes) -> list[Lanes]:
     if keys.size == 0:
         return []
     ordered = np.sort(keys * keys.size + np.arange(keys.size))  # by key, then by position
-    held, order = np.divmod(ordered, keys.size)
-    starts = np.flatnonzero(np.diff(held, prepend=-1))
-    lengths = np.diff(starts, append=held.size)
-    return [order[starts[lengths > turn] + turn] for turn in range(int(lengths.max()))]
+    key_of, order = np.divmod(ordered, keys.size)
+    starts = np.flatnonzero(np.diff(key_of, prepend=-1))
+    lengths = np.diff(starts, append=key_of.size)
+    return [order[starts[lengths > nth] + nth] for nth in range(int(lengths.max()))]

@@ -126,8 +126,8 @@ def _scaled_integers(
     total = np.zeros((lhs.shape[0], rhs.shape[1]))
     for k in range(lhs.shape[1]):
         total += left[:, k, None] * right[k]
-    found = convert(total, F64, into)
-    return found if start is None else found + start
+    product = convert(total, F64, into)
+    return product if start is None else product + start
 
 
 PRODUCT = Do(_product)

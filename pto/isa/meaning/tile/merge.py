@@ -52,8 +52,8 @@ def _floor(values: Lanes) -> Lanes:
 def _records(tile: Tile, kind: DType) -> Records:
     """The records in the valid columns of the only row."""
     rows, cols = tile.get_valid()
-    whole = cols * kind.itemsize // RECORD * RECORD // kind.itemsize
-    return np.ascontiguousarray(region(tile, min(rows, 1), whole)).reshape(-1).view(np.uint64)
+    width = cols * kind.itemsize // RECORD * RECORD // kind.itemsize
+    return np.ascontiguousarray(region(tile, min(rows, 1), width)).reshape(-1).view(np.uint64)
 
 
 def _values(records: Records, kind: DType) -> Lanes:
@@ -73,10 +73,12 @@ def merge_runs(src: Tile, dst: Tile, run: int, groups: int, kind: DType) -> None
     """Merge each four consecutive runs of `length` records into one."""
     if groups == 0:
         return
-    kept = _records(src, kind)[: groups * WAYS * run]
-    order = descending(_floor(_values(kept, kind).reshape(groups, WAYS, run)).reshape(groups, -1))
-    found = np.take_along_axis(kept.reshape(groups, -1), order, axis=1)
-    _store(dst, found.reshape(-1), kind)
+    records = _records(src, kind)[: groups * WAYS * run]
+    order = descending(
+        _floor(_values(records, kind).reshape(groups, WAYS, run)).reshape(groups, -1)
+    )
+    merged = np.take_along_axis(records.reshape(groups, -1), order, axis=1)
+    _store(dst, merged.reshape(-1), kind)
 
 
 def merge_lists(tiles: list[Tile], dst: Tile, kind: DType, stop: bool) -> npt.NDArray[np.intp]:
@@ -85,8 +87,8 @@ def merge_lists(tiles: list[Tile], dst: Tile, kind: DType, stop: bool) -> npt.ND
     Returns the number taken from each.
     """
     lists = [_records(tile, kind) for tile in tiles]
-    order = descending(np.concatenate([_floor(_values(each, kind)) for each in lists]))
-    lengths = [each.size for each in lists]
+    order = descending(np.concatenate([_floor(_values(records, kind)) for records in lists]))
+    lengths = [records.size for records in lists]
     owner = np.repeat(np.arange(len(lists)), lengths)[order]
     count = min(order.size, dst.get_valid()[1] * kind.itemsize // RECORD)
     if stop and order.size:

@@ -99,8 +99,8 @@ def in_boxes(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, c
     """True if the source is already in boxes, which are copied unchanged."""
     if view.layout.name != "ND" or all(size == 1 for size in view.shape[:3]):
         return view.layout.name == "NZ"
-    found = chosen(layouts, view.shape, view.dtype.itemsize, rows, cols)
-    return found is not None and found.name == "NZ"
+    layout = chosen(layouts, view.shape, view.dtype.itemsize, rows, cols)
+    return layout is not None and layout.name == "NZ"
 
 
 def padding(type: TileType, profile: Profile) -> Fill | None:
@@ -162,14 +162,14 @@ def _margins(case: Case) -> Callable[..., Array]:
         tile: Tile, loaded: Array, value: Any, left: Any, right: Any, condition: Any
     ) -> Array:
         kind = tile.type.dtype
-        given = np.asarray(0 if value is None else value, kind.numpy)
+        value_of_fill = np.asarray(0 if value is None else value, kind.numpy)
         if first and (condition is None or condition):
-            tile.write(np.full(tile.type.shape, given))
+            tile.write(np.full(tile.type.shape, value_of_fill))
         result = tile.read_valid()
         if mode == "PadFirstElem" and loaded.size:
             result[...] = loaded.view(kind.numpy)[0, 0]
         elif mode == "PadValue":
-            result[...] = given
+            result[...] = value_of_fill
         start = left or 0
         result[:, start : start + loaded.shape[1]] = loaded.view(kind.numpy)
         return result

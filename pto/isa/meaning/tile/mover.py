@@ -47,12 +47,12 @@ class Mover(ViewMoves):
             require_inside(dst, rows, cols, "written")
         if rows <= 0 or cols <= 0:
             return
-        found = cell(down(rows), across(cols))
+        values_found = cell(down(rows), across(cols))
         if len(dsts) == 1:
-            put(dsts[0], rows, cols, _signed_as(dsts[0], np.asarray(found)))
+            put(dsts[0], rows, cols, _signed_as(dsts[0], np.asarray(values_found)))
             return
-        found = [each if each.base is None else each.copy() for each in found]
-        for dst, values in zip(dsts, found, strict=True):
+        values_found = [each if each.base is None else each.copy() for each in values_found]
+        for dst, values in zip(dsts, values_found, strict=True):
             put(dst, rows, cols, _signed_as(dst, values))
 
     def place(
@@ -68,28 +68,28 @@ class Mover(ViewMoves):
         (row, column), or a list of such."""
         if rows <= 0 or cols <= 0:
             return
-        found = cell(down(rows), across(cols))
-        for k, value, where in found if isinstance(found, list) else [found]:
+        placed = cell(down(rows), across(cols))
+        for k, value, where in placed if isinstance(placed, list) else [placed]:
             if combine is None and where is None and _put_rows(dst, k, value):
                 continue
             items, at = self._items(dst, k)
-            at, values, kept = np.broadcast_arrays(at, value, True if where is None else where)
-            at, values = at[kept], values[kept].view(items.dtype)
+            at, values, stays = np.broadcast_arrays(at, value, True if where is None else where)
+            at, values = at[stays], values[stays].view(items.dtype)
             if combine is None:
                 # NumPy assigns a list of indices in order, so the last of equal ones wins
                 items[at] = values
                 continue
             numbers, new = items.view(value.dtype), values.view(value.dtype)
-            for turn in turns(at):
-                numbers[at[turn]] = combine(numbers[at[turn]], new[turn])
+            for batch in turns(at):
+                numbers[at[batch]] = combine(numbers[at[batch]], new[batch])
 
     def hold(
         self, rows: int, cols: int, cell: Cell, dtype: DType, most: tuple[int, int]
     ) -> Callable[[Any, Any], Lanes]:
         """A function of (i, j) that returns cell(i, j), computed once for all i < rows, j < cols.
         The type must support arithmetic. `most`: the greatest number of rows and columns."""
-        found = cell(down(rows), across(cols))
-        return lambda i, j: found[i, j]
+        values = cell(down(rows), across(cols))
+        return lambda i, j: values[i, j]
 
     def _items(self, dst: Tile | GlobalTensor, k: Any) -> tuple[Lanes, Any]:
         """The stored items, and the index of the selected ones."""
@@ -185,8 +185,8 @@ class Mover(ViewMoves):
         """dst[i, many * k + n] = value n of cell(i, k): `many` values for each k, up to `cols`."""
         require_inside(dst, rows, cols, "written")
         if rows > 0 and cols > 0:
-            found = np.stack(cell(down(rows), across(-(-cols // many))), axis=2)
-            put(dst, rows, cols, found.reshape(rows, -1)[:, :cols])
+            stacked = np.stack(cell(down(rows), across(-(-cols // many))), axis=2)
+            put(dst, rows, cols, stacked.reshape(rows, -1)[:, :cols])
 
     def blocks(self, rows: int, count: int, size: int, at: Cell, src: Tile, dst: Tile) -> None:
         """Block k of row i of dst, of `size` bytes, is copied from byte b of src. (b, where) =
@@ -196,33 +196,36 @@ class Mover(ViewMoves):
         places, where = at(down(rows), across(count))
         safe = places if where is None else np.where(where, places, 0)
         shape = max(0, src.memory.size - src.address - size + 1), size
-        found = np.ascontiguousarray(src.memory.strided(src.address, shape, (1, 1))[safe])
+        blocks = np.ascontiguousarray(src.memory.strided(src.address, shape, (1, 1))[safe])
         cols = count * size // dst.type.itemsize
-        found = found.reshape(rows, -1).view(dst.type.dtype.storage)
+        blocks = blocks.reshape(rows, -1).view(dst.type.dtype.storage)
         if where is not None:
-            own = region(dst, rows, cols).view(found.dtype)
-            found = np.where(np.repeat(where, cols // count, axis=1), found, own)
-        put(dst, rows, cols, found)
+            before = region(dst, rows, cols).view(blocks.dtype)
+            blocks = np.where(np.repeat(where, cols // count, axis=1), blocks, before)
+        put(dst, rows, cols, blocks)
 
     def at_most(self, rows: int, cols: int, bins: int, cell: Cell, dst: Tile) -> None:
         """dst[i, b] = how many counted k < cols have a number up to b, for b < bins; (number,
         counted) = cell(i, k). `counted` None: all are."""
-        held = np.zeros((rows, bins + 1), np.int64)
+        histogram = np.zeros((rows, bins + 1), np.int64)
         if cols > 0:
             number, counted = cell(down(rows), across(cols))
             number = number if counted is None else np.where(counted, number, bins)
-            np.add.at(held, (down(rows), number), 1)
-        found = np.cumsum(held[:, :bins], axis=1)
-        self.each(rows, bins, lambda i, j: found.astype(dst.type.dtype.numpy), dst)
+            np.add.at(histogram, (down(rows), number), 1)
+        totals = np.cumsum(histogram[:, :bins], axis=1)
+        self.each(rows, bins, lambda i, j: totals.astype(dst.type.dtype.numpy), dst)
 
     def sort(self, rows: int, cols: int, block: int, key: Cell, record: Cell, dst: Tile) -> None:
         """Sort records of 64 bits, record(i, j), into row i of dst, per block of columns. The
         greatest key(i, j) comes first; the order is stable. dst is large enough."""
         i, j = down(rows), across(cols)
         keys, blocks = np.broadcast_arrays(~key(i, j), j // block)
-        found = np.take_along_axis(record(i, j), np.lexsort((keys, blocks)), 1)
+        ordered = np.take_along_axis(record(i, j), np.lexsort((keys, blocks)), 1)
         put(
-            dst, rows, found.nbytes // rows // dst.type.itemsize, found.view(dst.type.dtype.storage)
+            dst,
+            rows,
+            ordered.nbytes // rows // dst.type.itemsize,
+            ordered.view(dst.type.dtype.storage),
         )
 
     def compress(self, rows: int, cols: int, cell: Cell, dst: Tile, counts: Tile) -> None:
@@ -230,11 +233,11 @@ class Mover(ViewMoves):
         dst. Item i of counts is their number. Both are large enough."""
         if rows <= 0:
             return
-        value, kept = cell(down(rows), across(cols))
-        number, (r, c) = kept.sum(axis=1), np.nonzero(kept)
-        start, held = np.cumsum(number) - number, dst.read()
-        held.view(dst.type.dtype.storage)[r, np.arange(r.size) - start[r]] = value[r, c]
-        dst.write(held)
+        value, selected = cell(down(rows), across(cols))
+        number, (r, c) = selected.sum(axis=1), np.nonzero(selected)
+        start, contents = np.cumsum(number) - number, dst.read()
+        contents.view(dst.type.dtype.storage)[r, np.arange(r.size) - start[r]] = value[r, c]
+        dst.write(contents)
         counts.items[:rows] = number
 
     def pack(
@@ -242,11 +245,11 @@ class Mover(ViewMoves):
     ) -> None:
         """Pack the bits cell(i, j): row i into row i of dst, in whole elements. With `pitch` bits
         from row to row, they are packed into one stream from the first byte of dst."""
-        found = cell(down(rows), across(cols))
+        bits_found = cell(down(rows), across(cols))
         if nbytes:
-            bits.pack_stream(dst, found, pitch, nbytes)
+            bits.pack_stream(dst, bits_found, pitch, nbytes)
         else:
-            bits.pack_rows(dst, found)
+            bits.pack_rows(dst, bits_found)
 
     # ---- for one (i, j)
 
@@ -297,8 +300,8 @@ class Mover(ViewMoves):
             at = np.where(where, at, 0)
         size = dtype.itemsize
         shape = max(0, tile.memory.size - tile.address - size + 1), size
-        found = tile.memory.strided(tile.address, shape, (1, 1))[at]
-        return np.ascontiguousarray(found).view(dtype.numpy)[..., 0]
+        raw = tile.memory.strided(tile.address, shape, (1, 1))[at]
+        return np.ascontiguousarray(raw).view(dtype.numpy)[..., 0]
 
     def best(
         self, line: Any, count: int, at: Callable[[Any, Any], Lanes], greatest: bool
@@ -306,18 +309,18 @@ class Mover(ViewMoves):
         """The first best of at(line, 0) .. at(line, count - 1), and its number. Only a strictly
         better element replaces it, so a NaN stays only if it is the first."""
         lines = at(line, numbers(0, count))
-        found = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
-        places = down(found.shape[0]), across(found.shape[1])
-        best = lines[found, *places]
+        positions = lines.argmax(axis=0) if greatest else lines.argmin(axis=0)
+        places = down(positions.shape[0]), across(positions.shape[1])
+        best = lines[positions, *places]
         if lines.dtype.kind not in "iu":
             nan = lines if lines.dtype.kind != "f" else best  # NumPy returns the first NaN
             if np.count_nonzero(nan != nan):
                 nan = lines != lines
                 keys = np.where(nan, np.float64(-np.inf if greatest else np.inf), widen(lines))
-                found = (keys.argmax if greatest else keys.argmin)(axis=0)
-                found = np.where(nan[0], 0, found)
-                best = lines[found, *places]
-        return best, found
+                positions = (keys.argmax if greatest else keys.argmin)(axis=0)
+                positions = np.where(nan[0], 0, positions)
+                best = lines[positions, *places]
+        return best, positions
 
     def fold(self, count: int, start: Sequence[Any], step: Callable[..., Sequence[Any]]) -> Any:
         """state = step(k, *state) for k = 0, 1, .. count - 1."""
@@ -383,9 +386,13 @@ class Mover(ViewMoves):
 
 def _signed_as(dst: Tile, values: Lanes) -> Lanes:
     """Integers of the same width as a tile's elements get the sign of the tile's type."""
-    own = dst.type.dtype.numpy
-    alike = own.kind in "iu" and values.dtype.kind in "iu" and own.itemsize == values.itemsize
-    return values.view(own) if alike else values
+    target_type = dst.type.dtype.numpy
+    alike = (
+        target_type.kind in "iu"
+        and values.dtype.kind in "iu"
+        and target_type.itemsize == values.itemsize
+    )
+    return values.view(target_type) if alike else values
 
 
 def _put_rows(dst: Tile | GlobalTensor, k: Any, values: Any) -> bool:

@@ -44,10 +44,10 @@ def partial(fn: Callable[[Lanes, Lanes], Lanes], outside: str = "zero") -> Move:
             (rows, cols), (high, wide), (height, width) = (
                 tile.get_valid() for tile in (dst, src0, src1)
             )
-            whole = (high == rows) & (wide == cols) & (height == rows) & (width == cols)
+            is_full = (high == rows) & (wide == cols) & (height == rows) & (width == cols)
             both = lambda i, j: fn(read(src0, i, j), read(src1, i, j))  # noqa: E731
             x.when(
-                whole,
+                is_full,
                 lambda: x.each(rows, cols, both, dst),
                 lambda: x.each(rows, cols, cell, dst),
             )

@@ -86,8 +86,8 @@ def copy(source: Tile, target: Tile, rows: int, cols: int) -> None:
 def _copy_runs(source: Tile, target: Tile) -> bool:
     """Copy a whole boxed tile by rows of boxes, if both tiles have the same boxes."""
     a, b = source.type, target.type
-    whole = source.is_whole and target.is_whole
-    if not whole or a.shape != b.shape or source.memory is target.memory:
+    both_full = source.is_whole and target.is_whole
+    if not both_full or a.shape != b.shape or source.memory is target.memory:
         return False
     runs = runs_between(a.layout, b.layout, *a.shape, a.itemsize)
     if runs is None:

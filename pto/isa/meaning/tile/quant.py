@@ -121,8 +121,8 @@ _SIMULATED = {("MXFP8", "ocp"): _without_nan, ("MXFP8", "nv"): _without_nan,
 def _exponents_ocp(greatest: Lanes, below: int) -> Lanes:
     """The exponent field minus `below`, at least 0; 0xFF for NaN."""
     field = greatest >> 23
-    found = select(field > below, field - below, const(field, 0))
-    return select(greatest > _INF, const(field, 0xFF), found)
+    exponent = select(field > below, field - below, const(field, 0))
+    return select(greatest > _INF, const(field, 0xFF), exponent)
 
 
 def _exponents_nv(greatest: Lanes, most: float) -> Lanes:
@@ -189,10 +189,10 @@ class _Groups:
         self._cut = _SIMULATED.get((kind, algorithm)) if self.simulated else None
 
     def read(self, x: Mover, src: Tile, i: Lanes, j: Lanes, where: Any = None) -> Lanes:
-        found = x.read(src, i, j, where)
+        value = x.read(src, i, j, where)
         if self._dtype is F32:
-            return found
-        return lanes.convert(found, self._dtype, F32, Round.RINT, False)
+            return value
+        return lanes.convert(value, self._dtype, F32, Round.RINT, False)
 
     def greatest(self, x: Mover, src: Tile, shape: tuple[int, int]) -> Callable[..., Lanes]:
         """The greatest magnitudes, computed once; a short last group is padded with zeros."""
@@ -248,15 +248,17 @@ class _Result(NamedTuple):
 
     def check(self, x: Mover) -> None:
         tile, (rows, cols) = self.tile, self.shape
-        plain, room = tile.nbytes == tile.type.nbytes, x.items(tile)
-        fits, regular = rows * cols <= room, self._has_region()
+        plain, capacity = tile.nbytes == tile.type.nbytes, x.items(tile)
+        fits, regular = rows * cols <= capacity, self._has_region()
         if self.in_order:
             x.require(plain, lambda: gaps(tile))
         elif not plain:
             x.require(regular, lambda: gaps(tile))
         x.require(
             fits | regular,
-            lambda: fail("PTO-S044", f"{tile.type} has room for {room} values, not {rows * cols}"),
+            lambda: fail(
+                "PTO-S044", f"{tile.type} has room for {capacity} values, not {rows * cols}"
+            ),
         )
 
     def put(self, x: Mover) -> None:
@@ -331,11 +333,11 @@ def _quantise_groups(case: Case) -> Callable[..., None]:
         def factor(i: Lanes, j: Lanes) -> Lanes:
             return _as_type(_scaling(groups.codes(greatest(i, j))), scaling.type.dtype)
 
-        shown = _interleaved(x, lines, exponent) if interleave else (lines, exponent)
+        outputs = _interleaved(x, lines, exponent) if interleave else (lines, exponent)
         items = (rows, cols // 2 if groups.packs else cols)
         results = [
             _Result(dst, items, groups.encoded(x, src, greatest)),
-            _Result(exp, *shown),
+            _Result(exp, *outputs),
             _Result(max, lines, largest, groups.simulated),
             _Result(scaling, lines, factor, groups.simulated),
         ]

@@ -81,8 +81,11 @@ def _reshape(case: Case) -> Callable[..., Tile]:
     type = form.type
 
     def run(x: Handles, tile: Tile) -> Tile:
-        known = tile.get_valid() if tile.type.shape == type.shape else type.shape
-        rows, cols = (n if own is None else own for n, own in zip(known, type.valid, strict=True))
+        region = tile.get_valid() if tile.type.shape == type.shape else type.shape
+        rows, cols = (
+            n if declared is None else declared
+            for n, declared in zip(region, type.valid, strict=True)
+        )
         return x.renamed(form, tile, (rows, cols))
 
     return run
@@ -139,15 +142,15 @@ def _concat_counted(
     def cell(i: Lanes, j: Lanes) -> Lanes:
         a, b = taken(i)
         left, right = j < a, (j >= a) & (j < a + b)
-        found = select(right, x.read(src1, i, j - a, right), x.read(dst, i, j))
-        return select(left, x.read(src0, i, j, left), found)
+        value = select(right, x.read(src1, i, j - a, right), x.read(dst, i, j))
+        return select(left, x.read(src0, i, j, left), value)
 
     def total(i: Lanes, j: Lanes) -> Lanes:
         return (length(idx0, i) + length(idx1, i)).astype(dst_idx.type.dtype.numpy)  # type: ignore[union-attr]
 
-    room = x.all(rows, 1, fits)
+    fits_all = x.all(rows, 1, fits)
     limits = src0.type.cols, src1.type.cols, dst.type.cols
-    x.require(room, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
+    x.require(fits_all, lambda: _no_room(taken(np.arange(rows)[:, None]), limits))
     if dst_idx is not None:  # before dst is written, so that an error leaves both unchanged
         short = dst_idx
         x.require(rows <= short.type.rows, lambda: outside(short, rows, 1, "written"))
@@ -162,11 +165,13 @@ def _other_rows(counts: list[int]) -> PtoError:
 
 def _no_room(taken: tuple[Lanes, Lanes], limits: tuple[int, int, int]) -> PtoError:
     counts = (*taken, taken[0] + taken[1])
-    for what, count, limit in zip(("src0", "src1", "dst"), counts, limits, strict=True):
+    for tile_name, count, limit in zip(("src0", "src1", "dst"), counts, limits, strict=True):
         wrong = np.flatnonzero((count < 0) | (count > limit))
         if wrong.size:
             row = int(wrong[0])
-            return fail("PTO-S066", f"row {row} takes {count[row, 0]} columns, {what} has {limit}")
+            return fail(
+                "PTO-S066", f"row {row} takes {count[row, 0]} columns, {tile_name} has {limit}"
+            )
     raise RuntimeError("every row has room")
 
 
@@ -186,8 +191,8 @@ def _alike(x: Mover, *tiles: Tile) -> tuple[int, int]:
 
 
 def _other_regions(tiles: Sequence[Tile]) -> PtoError:
-    shown = ", ".join(f"{r}x{c}" for r, c in (tile.get_valid() for tile in tiles))
-    return fail("PTO-S021", f"the tiles have different valid regions: {shown}")
+    regions = ", ".join(f"{r}x{c}" for r, c in (tile.get_valid() for tile in tiles))
+    return fail("PTO-S021", f"the tiles have different valid regions: {regions}")
 
 
 def _interleave(x: Mover, src0: Tile, src1: Tile, dst0: Tile, dst1: Tile) -> None:

@@ -30,12 +30,12 @@ def search(axis: Axis, greatest: bool) -> Move:
 
             def cell(i: Lanes, j: Lanes) -> Any:
                 if by_row:
-                    found = x.best(i, cols, lambda i, k: x.read(src, i, k), greatest)
+                    best_and_place = x.best(i, cols, lambda i, k: x.read(src, i, k), greatest)
                 else:
-                    found = x.best(j, rows, lambda j, k: x.read(src, k, j), greatest)
-                best, number = found
-                place = number.astype(index)
-                return place if value is None else (place, best)
+                    best_and_place = x.best(j, rows, lambda j, k: x.read(src, k, j), greatest)
+                best, number = best_and_place
+                number_as_index = number.astype(index)
+                return number_as_index if value is None else (number_as_index, best)
 
             def run() -> None:
                 for out in outs:

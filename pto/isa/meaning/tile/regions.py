@@ -39,8 +39,8 @@ def put(tile: Tile, rows: int, cols: int, values: Lanes) -> None:
     plain = tile.part(rows, cols)
     if plain is None:
         require_inside(tile, rows, cols, "written")
-        whole = values.shape == (rows, cols)
-        paste(tile, 0, 0, values if whole else np.broadcast_to(values, (rows, cols)))
+        is_full = values.shape == (rows, cols)
+        paste(tile, 0, 0, values if is_full else np.broadcast_to(values, (rows, cols)))
         return
     if values.dtype != plain.dtype:
         values = items_of(tile.type.dtype, values).view(plain.dtype)
@@ -65,18 +65,18 @@ def stream(tile: Tile) -> Lanes:
     return tile.items
 
 
-def require_inside(tile: Tile, rows: int, cols: int, what: str) -> None:
+def require_inside(tile: Tile, rows: int, cols: int, action: str) -> None:
     """Require that a tile has at least this number of rows and columns, valid or not."""
     height, width = tile.type.shape
     if rows > height or cols > width:
-        raise outside(tile, rows, cols, what)
+        raise outside(tile, rows, cols, action)
 
 
-def outside(tile: Tile, rows: int, cols: int, what: str) -> PtoError:
+def outside(tile: Tile, rows: int, cols: int, action: str) -> PtoError:
     """The error for a tile with fewer rows or columns than an instruction accesses."""
     return fail(
         "PTO-S131",
-        f"{tile.type} is {what} over {rows}x{cols}, more than it has",
+        f"{tile.type} is {action} over {rows}x{cols}, more than it has",
         help="the destination's valid region is the domain of the instruction",
     )
 
@@ -95,9 +95,9 @@ def scalar_as(type: t.Type | None, like: DType) -> DType:
     Integers of the same width have the same bits: a signless i8 can be used with tiles of i8 and
     u8.
     """
-    own = type.dtype if isinstance(type, t.Scalar) and type.dtype is not None else I64
-    same = not own.is_float and like.is_integer and like.bits == own.bits
-    return like if same else own
+    declared = type.dtype if isinstance(type, t.Scalar) and type.dtype is not None else I64
+    same = not declared.is_float and like.is_integer and like.bits == declared.bits
+    return like if same else declared
 
 
 def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
@@ -117,11 +117,11 @@ def taken(case: Case, name: str, like: DType) -> Callable[[Lanes], Lanes] | None
     conversions do.
     """
     type = case.type(name)
-    own = scalar_as(type, like)
-    if own is like or not isinstance(type, t.Scalar):
+    declared = scalar_as(type, like)
+    if declared is like or not isinstance(type, t.Scalar):
         return None
-    mode = Round.TRUNC if own.is_float and like.is_integer else Round.RINT
-    return lambda value: lanes.convert(value, own, like, mode, False)
+    mode = Round.TRUNC if declared.is_float and like.is_integer else Round.RINT
+    return lambda value: lanes.convert(value, declared, like, mode, False)
 
 
 def require_line(src: Tile, dst: Tile, axis: Axis) -> None:
@@ -137,13 +137,13 @@ def line_error(src: Tile, dst: Tile, axis: Axis) -> PtoError:
     return fail(code, f"src has {have} valid {word}, dst has {want}: each needs one result")
 
 
-def read_as(own: DType, like: DType) -> DType:
+def read_as(declared: DType, like: DType) -> DType:
     """The type in which a source is read: integers of the same width take the destination's sign.
 
     Programs often leave the sign open (`i32` beside `ui32`).
     """
-    is_open = own.is_integer and like.is_integer and own.bits == like.bits
-    return like if is_open and not own.is_packed else own
+    is_open = declared.is_integer and like.is_integer and declared.bits == like.bits
+    return like if is_open and not declared.is_packed else declared
 
 
 def require_arithmetic(case: Case) -> None:

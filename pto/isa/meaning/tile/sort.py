@@ -35,12 +35,14 @@ def _sort_blocks(x: Mover, src: Tile, idx: Tile, tmp: Tile | None, dst: Tile) ->
     """
     rows, cols = dst.get_valid()[0], src.get_valid()[1]
     height, width = idx.get_valid()
-    room = dst.type.cols // (RECORD // src.type.itemsize)
+    capacity = dst.type.cols // (RECORD // src.type.itemsize)
 
     def run() -> None:
         x.require(
-            cols <= room,
-            lambda: fail("PTO-S057", f"a row of {dst.type} holds {room} records, src has {cols}"),
+            cols <= capacity,
+            lambda: fail(
+                "PTO-S057", f"a row of {dst.type} holds {capacity} records, src has {cols}"
+            ),
         )
         x.within(src, rows, cols)
         x.require(
@@ -133,10 +135,10 @@ def _histogram(case: Case) -> Callable[..., None]:
             """The required higher bytes: one for each row, or the same for all."""
             if last == 1:
                 return x.read(idx, i, 0).astype(kind.storage)
-            found = np.zeros((), kind.storage)
+            count = np.zeros((), kind.storage)
             for n in range(last - byte):  # highest byte first
-                found = found << kind.storage.type(8) | x.read(idx, n, 0).astype(kind.storage)
-            return found
+                count = count << kind.storage.type(8) | x.read(idx, n, 0).astype(kind.storage)
+            return count
 
         def cell(i: Lanes, k: Lanes) -> tuple[Lanes, Lanes | None]:
             value = raw(x.read(src, i, k))

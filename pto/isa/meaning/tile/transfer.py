@@ -25,8 +25,8 @@ SPLIT_AXES = {"dual_mode_split_m": 0, "dual_mode_split_n": 1}
 def passes_outlet(case: Case, src: TileType) -> bool:
     """True if elements of src are converted: from an accumulator, or by an attribute."""
     relu = case.word("reluPreMode") not in (None, "no_relu")
-    asked = relu or any(case.op.operand(name) for name in ("fp", "preQuantScalar"))
-    return src.role is Role.ACC or (asked and case.profile.scaling.sources == "any")
+    is_requested = relu or any(case.op.operand(name) for name in ("fp", "preQuantScalar"))
+    return src.role is Role.ACC or (is_requested and case.profile.scaling.sources == "any")
 
 
 class TileTransfer:
@@ -102,8 +102,8 @@ def _from(change: Change, column: Any) -> Change:
 
 
 def _uneven(axis: int, count: int) -> PtoError:
-    what = ("rows", "columns")[axis]
-    return fail("PTO-V171", f"{count} {what} do not split evenly over two vector sub-blocks")
+    unit = ("rows", "columns")[axis]
+    return fail("PTO-V171", f"{count} {unit} do not split evenly over two vector sub-blocks")
 
 
 def changed(src: DType, dst: DType, scaling: Scaling) -> Change | None:

@@ -39,8 +39,8 @@ def candidates(tile: TileType, written: str | None) -> tuple[GlobalLayout, ...]:
     """The possible layouts of the global side, the most likely first."""
     if written:
         return (gm.global_layout(written),)
-    known = _MAPS.get(tile.layout.name, (gm.ND,))
-    return known[::-1] if tile.role is Role.VEC and tile.layout.name == "NZ" else known
+    layouts = _MAPS.get(tile.layout.name, (gm.ND,))
+    return layouts[::-1] if tile.role is Role.VEC and tile.layout.name == "NZ" else layouts
 
 
 def one_matrix(view: GlobalTensor, rows: int, cols: int) -> Array | None:
@@ -96,8 +96,8 @@ class Window:
 
 def read(view: GlobalTensor, layouts: tuple[GlobalLayout, ...], rows: int, cols: int) -> Array:
     """The first rows x cols elements of a view; possibly a view of its memory."""
-    found = one_matrix(view, rows, cols)
-    return Window(view, layouts, rows, cols)[...] if found is None else found
+    matrix = one_matrix(view, rows, cols)
+    return Window(view, layouts, rows, cols)[...] if matrix is None else matrix
 
 
 @lru_cache(maxsize=1024)
@@ -105,12 +105,12 @@ def chosen(
     layouts: tuple[GlobalLayout, ...], shape: Shape5, itemsize: int, rows: int, cols: int
 ) -> GlobalLayout | None:
     """The first layout in which the view is rows x cols, else the first that is large enough."""
-    fitting = [each for each in layouts if all(shape[a] == n for a, n in each.sizes)]
+    fitting = [candidate for candidate in layouts if all(shape[a] == n for a, n in candidate.sizes)]
     for exact in (True, False):
-        for each in fitting:
-            height, width = each.matrix_shape(shape, itemsize)
+        for candidate in fitting:
+            height, width = candidate.matrix_shape(shape, itemsize)
             if (height, width) == (rows, cols) if exact else height >= rows and width >= cols:
-                return each
+                return candidate
     return None
 
 
@@ -120,8 +120,8 @@ def _index(
 ) -> tuple[Array, ...]:
     """The index of each element in the axes of `as_matrix`."""
     r, c = np.arange(rows)[:, None], np.arange(cols)[None, :]
-    found = layout.indices(r, c, shape, itemsize)
-    return tuple(found[axis] for axis in (*layout.row_axes, *layout.col_axes))
+    by_axis = layout.indices(r, c, shape, itemsize)
+    return tuple(by_axis[axis] for axis in (*layout.row_axes, *layout.col_axes))
 
 
 def _too_small(view: GlobalTensor, rows: int, cols: int) -> PtoError:

@@ -90,9 +90,9 @@ def _loaded(case: Case, image: ItemAccess, name: str = "result") -> Callable[...
         return lambda x, source, offset: x.load(image, source, offset, step)
 
     def run(x: Registers, source: Pointer, offset: Any) -> Any:
-        found = x.load(image, source) if update else x.load(image, source, offset, step)
-        several = found if isinstance(found, tuple) else (found,)
-        results: list[Any] = [x.reinterpret(each, kind.numpy) for each in several]
+        loaded = x.load(image, source) if update else x.load(image, source, offset, step)
+        several = loaded if isinstance(loaded, tuple) else (loaded,)
+        results: list[Any] = [x.reinterpret(register, kind.numpy) for register in several]
         if update:
             results.append(x.moved(source, offset))
         return tuple(results) if len(results) > 1 else results[0]
@@ -133,8 +133,8 @@ def _vsldb(case: Case) -> Callable[..., Any]:
 
     def run(x: Registers, source: Pointer, block: Any, repeat: Any, mask: Any) -> Any:
         offsets = block_offsets(x, block, 0 if update else repeat)
-        found = x.blocks(source, offsets, x.gates(mask, masks.WIDEST, VLANE_COUNT))
-        image = x.reinterpret(found, kind)
+        loaded = x.blocks(source, offsets, x.gates(mask, masks.WIDEST, VLANE_COUNT))
+        image = x.reinterpret(loaded, kind)
         return (image, x.moved(source, x.field(repeat), BLOCK_BYTE_SIZE)) if update else image
 
     return run
@@ -161,15 +161,15 @@ def index_lanes(case: Case, name: str) -> Callable[[Lanes], Lanes]:
 
 def _vgather2(case: Case) -> Callable[..., Any]:
     """Gather elements of source; bytes are zero-extended into 16-bit lanes."""
-    kind, held = dtype_of(case, "result"), dtype_of(case, "source")
-    item = held.storage if held.itemsize < kind.itemsize else kind.storage
+    kind, stored = dtype_of(case, "result"), dtype_of(case, "source")
+    item = stored.storage if stored.itemsize < kind.itemsize else kind.storage
     index = index_lanes(case, "offsets")
     counts, gate = isinstance(case.type("mask"), t.Scalar), Gate(kind.itemsize)
 
     def run(x: Registers, source: Pointer, offsets: Lanes, mask: Any) -> Lanes:
         image = x.first(gate, mask) if counts else mask
-        found = x.gather(source, item, index(offsets), x.on(image, gate))
-        return found.astype(kind.storage).view(kind.numpy)
+        gathered = x.gather(source, item, index(offsets), x.on(image, gate))
+        return gathered.astype(kind.storage).view(kind.numpy)
 
     return run
 

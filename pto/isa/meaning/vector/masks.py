@@ -51,6 +51,6 @@ def mask_width(type: t.Type, lanes: int) -> int:
 
 def image(lanes: npt.NDArray[Any], width: int) -> Mask:
     """The image of one bool per lane of `width` bytes."""
-    made = np.zeros(VREG_BYTES, np.bool_)
-    made[::width] = lanes
-    return made
+    mask = np.zeros(VREG_BYTES, np.bool_)
+    mask[::width] = lanes
+    return mask

@@ -66,8 +66,8 @@ def tail_of_turn(width: int) -> Do:
     """The lanes of register `turn` of a loop that have an element number below `bound`."""
     gate = Gate(width)
 
-    def run(x: Registers, turn: Any, bound: Any) -> Mask:
-        return x.first(gate, x.number(bound) - x.number(turn) * gate.lanes)
+    def run(x: Registers, iteration: Any, bound: Any) -> Mask:
+        return x.first(gate, x.number(bound) - x.number(iteration) * gate.lanes)
 
     return registers_do(lambda case: run)
 

@@ -59,12 +59,12 @@ def _lanes(core: Machine, per: int, repeat: int) -> tuple[int, Any]:
     return repeat, np.broadcast_to(bits, (repeat, per))
 
 
-def _places(ptr: Pointer, kind: DType, turn: int, block: int, step: int) -> Any:
+def _places(ptr: Pointer, kind: DType, repeat: int, block: int, step: int) -> Any:
     """The byte positions of one repeat: eight blocks, `block` blocks apart.
 
     Repeats are `step` apart.
     """
-    first = ptr.address + (turn * step + np.arange(BLOCKS) * block) * BLOCK_BYTE_SIZE
+    first = ptr.address + (repeat * step + np.arange(BLOCKS) * block) * BLOCK_BYTE_SIZE
     if ptr.address % BLOCK_BYTE_SIZE:
         raise fail("PTO-M002", f"ub address {ptr.address:#x} is not a multiple of 32 bytes")
     ptr.memory.check(int(first.min()), int(first.max() - first.min()) + BLOCK_BYTE_SIZE)
@@ -75,8 +75,10 @@ def _read(ptr: Pointer, kind: DType, places: Any, on: Any) -> Lanes:
     return np.ascontiguousarray(ptr.memory.data[places[on]]).view(kind.numpy)[:, 0]
 
 
-def _write(ptr: Pointer, places: Any, on: Any, found: Lanes) -> None:
-    ptr.memory.data[places[on]] = np.ascontiguousarray(found).view(np.uint8).reshape(len(found), -1)
+def _write(ptr: Pointer, places: Any, on: Any, values: Lanes) -> None:
+    ptr.memory.data[places[on]] = (
+        np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+    )
 
 
 def pointers(case: Case) -> list[str]:
@@ -90,17 +92,21 @@ def repeats(case: Case, body: Repeats) -> Callable[..., None]:
     at = {operand.name: n for n, operand in enumerate(case.row.operands)}
     width = 8 * kind.itemsize
 
-    def run(core: Machine, *given: Any) -> None:
-        repeat, masks = _lanes(core, kind.per_vlane * BLOCKS, given[at["repeat"]])
+    def run(core: Machine, *operands: Any) -> None:
+        repeat, masks = _lanes(core, kind.per_vlane * BLOCKS, operands[at["repeat"]])
         ways = [
-            (given[at[name]], given[at[f"{name}BlockStride"]], given[at[f"{name}RepeatStride"]])
+            (
+                operands[at[name]],
+                operands[at[f"{name}BlockStride"]],
+                operands[at[f"{name}RepeatStride"]],
+            )
             for name in names
         ]
-        word = given[len(names)] & registers.MASK
+        word = operands[len(names)] & registers.MASK
         word = min(word, width) if body.scalar == "shift" else word & (1 << width) - 1
-        for turn in range(repeat):
-            on = masks[turn]
-            places = [_places(p, kind, turn, block, step) for p, block, step in ways]
+        for nth in range(repeat):
+            on = masks[nth]
+            places = [_places(p, kind, nth, block, step) for p, block, step in ways]
             values = [_read(ways[n][0], kind, places[n], on) for n in range(1, len(ways))]
             if body.scalar:
                 bits = np.full(int(on.sum()), word, kind.storage)

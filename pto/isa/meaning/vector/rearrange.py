@@ -44,9 +44,9 @@ def _vsqz(case: Case) -> Callable[..., Items]:
     size = dtype_of(case, "input").itemsize
 
     def squeeze(x: Registers, value: Items, mask: masks.Mask) -> Items:
-        found, count = x.squeezed(value, mask, size)
+        squeezed, count = x.squeezed(value, mask, size)
         x.put(SQZN, count * size)
-        return found
+        return squeezed
 
     return squeeze
 
@@ -59,9 +59,9 @@ def _vusqz(case: Case) -> Callable[..., Items]:
     kind = dtype_of(case, "result")
 
     def count(x: Registers, src: Items, mask: masks.Mask) -> Items:
-        found, total = x.before(kind.numpy, mask, kind.itemsize)
+        counts, total = x.before(kind.numpy, mask, kind.itemsize)
         x.put(SQZN, total * kind.itemsize)
-        return found
+        return counts
 
     return count
 
@@ -109,12 +109,12 @@ def _window(case: Case, parts: Callable[..., list[Any]], begin: Callable[[Any, i
     most = dtype_of(case, "result").lanes
 
     def run(x: VectorWords, *operands: Any) -> Lanes:
-        *sources, given = operands
-        amount = x.number(given)
+        *sources, shift = operands
+        amount = x.number(shift)
         x.require(
             (amount >= 0) & (amount <= most),
             lambda: fail(
-                "PTO-S140", f"'{case.row.name}' op takes an amount from 0 to {most}, got {given}"
+                "PTO-S140", f"'{case.row.name}' op takes an amount from 0 to {most}, got {shift}"
             ),
         )
         return x.window(parts(*sources), begin(amount, most), most)

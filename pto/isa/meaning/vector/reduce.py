@@ -67,10 +67,10 @@ def _matching(fn: Callable[[Any, Any], Any]) -> Vectors:
 
         def run(x: VectorWords, source: Lanes, mask: Lanes) -> tuple[Lanes, Lanes]:
             active = select(mask, source, const(source, lanes.neutral(fn, kind.numpy)))
-            found = by_neighbours(x, fn, active, 1, kind.lanes)
-            beside = x.take([found], everywhere)
+            reduced = by_neighbours(x, fn, active, 1, kind.lanes)
+            beside = x.take([reduced], everywhere)
             equal = (source == beside) | ((source != source) & (beside != beside))
-            return x.take([found], alone), equal & mask
+            return x.take([reduced], alone), equal & mask
 
         return run
 

@@ -44,8 +44,8 @@ PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1
 
 
 def _packed(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
-    size, kept = PACKED[dist]
-    item, part, gate = np.dtype(f"u{size}"), np.dtype(f"u{kept}"), Gate(size)
+    size, bits_kept = PACKED[dist]
+    item, part, gate = np.dtype(f"u{size}"), np.dtype(f"u{bits_kept}"), Gate(size)
     return access(case, part, VREG_BYTES // size), lambda x, value, mask: (
         x.reinterpret(value, item).astype(part),
         x.on(mask, gate),
@@ -103,7 +103,7 @@ def _vstsx2(case: Case) -> Callable[..., Any]:
     order, at = np.arange(2 * count).reshape(2, count).T.reshape(-1), access(case, item, 2 * count)
 
     def run(x: Registers, low: Lanes, high: Lanes, to: Pointer, offset: Any, mask: Any) -> None:
-        both = [x.reinterpret(each, item) for each in (low, high)]
+        both = [x.reinterpret(half, item) for half in (low, high)]
         x.store(at, to, x.take(both, order), None, offset, step)
 
     return run

@@ -91,22 +91,24 @@ class Streams(Registers):
         """
         _require_store(state)
         memory, start = to.memory, to.address
-        held = state.pending
-        if held and (state.memory is not memory or state.address + len(held) != start):
+        pending = state.pending
+        if pending and (state.memory is not memory or state.address + len(pending) != start):
             raise fail(
                 "PTO-M143",
                 f"this store begins at {start:#x}, but its state holds bytes up to "
-                f"{state.address + len(held):#x}",
+                f"{state.address + len(pending):#x}",
                 help="move the base on by what the last store appended, or begin with"
                 " pto.init_align",
             )
-        first, end = state.address if held else start, start + nbytes
+        first, end = state.address if pending else start, start + nbytes
         memory.check(first, end - first)
-        stream = held + data.view(np.uint8)[:nbytes].tobytes()
-        whole = max(end // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, first)
-        if whole > first:
-            memory.data[first:whole] = np.frombuffer(stream, np.uint8, whole - first)
-        return StoreState(memory, stream[whole - first :], whole, start if stays else end)
+        stream = pending + data.view(np.uint8)[:nbytes].tobytes()
+        aligned_end = max(end // BLOCK_BYTE_SIZE * BLOCK_BYTE_SIZE, first)
+        if aligned_end > first:
+            memory.data[first:aligned_end] = np.frombuffer(stream, np.uint8, aligned_end - first)
+        return StoreState(
+            memory, stream[aligned_end - first :], aligned_end, start if stays else end
+        )
 
     def flush(self, state: StoreState, to: Pointer) -> None:
         """Write the pending bytes of a store stream; the pointer must name its current address."""
@@ -157,10 +159,10 @@ def _vldus(case: Case) -> Callable[..., Any]:
 
     def run(x: Streams, source: Pointer, state: LoadState, increment: Any) -> Any:
         after = x.follow(state, source)
-        found = x.load(at, source)
+        loaded = x.load(at, source)
         if not update:
-            return found, after
-        return found, after, x.moved(source, 0 if increment is None else increment)
+            return loaded, after
+        return loaded, after, x.moved(source, 0 if increment is None else increment)
 
     return run
 

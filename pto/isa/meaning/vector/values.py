@@ -20,17 +20,17 @@ def lane_maker(kind: DType) -> Callable[[Any], Lanes]:
     """
     bits = (1 << (8 * kind.itemsize)) - 1
     last: Any = kind  # a scalar is never an element type, so this matches none
-    held: Lanes = np.zeros((), kind.numpy)
+    cached: Lanes = np.zeros((), kind.numpy)
 
     def lane(value: Any) -> Lanes:
-        nonlocal last, held
+        nonlocal last, cached
         if value is not last:
             if kind.is_float:
-                held = np.asarray(value, kind.numpy)
+                cached = np.asarray(value, kind.numpy)
             else:
-                held = np.asarray(int(value) & bits, kind.storage).view(kind.numpy)
+                cached = np.asarray(int(value) & bits, kind.storage).view(kind.numpy)
             last = value
-        return held
+        return cached
 
     return lane
 
@@ -39,14 +39,14 @@ def filler(kind: DType) -> Callable[[Any], Lanes]:
     """fn(scalar) -> a register filled with it; the last one is cached and read-only."""
     lane = lane_maker(kind)
     last: Any = None
-    held: Lanes = np.zeros(kind.lanes, kind.numpy)
+    cached: Lanes = np.zeros(kind.lanes, kind.numpy)
 
     def fill(value: Any) -> Lanes:
-        nonlocal last, held
+        nonlocal last, cached
         one = lane(value)
         if one is not last:
-            held, last = np.full(kind.lanes, one, kind.numpy), one
-            held.flags.writeable = False
-        return held
+            cached, last = np.full(kind.lanes, one, kind.numpy), one
+            cached.flags.writeable = False
+        return cached
 
     return fill

@@ -54,8 +54,8 @@ class Registers(VectorWords, CoreWords):
 
         It is not a view of UB.
         """
-        found = access.at(source, count * step)
-        return found.copy() if access.build is None else access.build(found)
+        loaded = access.at(source, count * step)
+        return loaded.copy() if access.build is None else access.build(loaded)
 
     def store(
         self,
@@ -122,9 +122,9 @@ class Registers(VectorWords, CoreWords):
             return gate.every, count - gate.lanes
         return masks.first(gate.width, max(count, 0)), 0
 
-    def from_bits(self, found: Items, build: Build) -> masks.Mask:
+    def from_bits(self, raw_bits: Items, build: Build) -> masks.Mask:
         """A mask from the bits of bytes, lowest first, in the order that `build` gives."""
-        return build(np.unpackbits(found, bitorder="little")).view(np.bool_)
+        return build(np.unpackbits(raw_bits, bitorder="little")).view(np.bool_)
 
     def to_bits(self, mask: masks.Mask, step: int) -> Items:
         """Every `step`-th bit of a mask's image, in bytes."""
@@ -132,10 +132,10 @@ class Registers(VectorWords, CoreWords):
 
     def squeezed(self, value: Items, mask: masks.Mask, width: int) -> tuple[Items, int]:
         """The active lanes without gaps, zeros after them; and their number."""
-        kept = value[mask[::width]]
+        active = value[mask[::width]]
         out = np.zeros_like(value)
-        out[: kept.size] = kept
-        return out, kept.size
+        out[: active.size] = active
+        return out, active.size
 
     def before(self, dtype: np.dtype[Any], mask: masks.Mask, width: int) -> tuple[Items, int]:
         """The number of active lanes before each lane, in the low bits; and the total."""

@@ -57,10 +57,10 @@ def _load(case: Case, slots: bool = False) -> Function:
         x: VectorWords, source: Pointer, offset: Any, stride: Any, blocks: Any = None, *_: Any
     ) -> Lanes:
         runs = _runs(x, kind, read, read // groups, offset, stride, blocks)
-        found = x.runs(source, kind.storage, runs)
+        loaded = x.runs(source, kind.storage, runs)
         if everywhere:
-            found = x.take([found], np.arange(count) // (count // groups))
-        return found.astype(result.storage)  # `unpack`: into the low bits of a wide lane
+            loaded = x.take([loaded], np.arange(count) // (count // groups))
+        return loaded.astype(result.storage)  # `unpack`: into the low bits of a wide lane
 
     return run
 
@@ -87,16 +87,19 @@ def _store(case: Case) -> Function:
     size = count // groups_of(case)
 
     def run(x: VectorWords, value: Lanes, *operands: Any) -> None:
-        given = dict(zip(names, operands, strict=True))
-        second, mask = given.get("second", given.get("high")), given.get("mask")
+        by_name = dict(zip(names, operands, strict=True))
+        second, mask = by_name.get("second", by_name.get("high")), by_name.get("mask")
         total = count
         if second is not None:
             total = 2 * count
             value = x.take([value, second], interleaved(count))
             mask = None if mask is None else x.take([mask], np.arange(total) // 2)
-        stride, blocks = given.get("stride", given.get("row_stride")), given.get("block_stride")
-        runs = _runs(x, kind, total, size, given["offset"], stride, blocks)
-        x.put_runs(given["destination"], runs, lanes.raw(value).astype(kind.storage), mask)
+        stride, blocks = (
+            by_name.get("stride", by_name.get("row_stride")),
+            by_name.get("block_stride"),
+        )
+        runs = _runs(x, kind, total, size, by_name["offset"], stride, blocks)
+        x.put_runs(by_name["destination"], runs, lanes.raw(value).astype(kind.storage), mask)
 
     return run
 
@@ -121,8 +124,8 @@ def _gather(case: Case) -> Function:
     def run(
         x: VectorWords, source: Pointer, offsets: Lanes, mask: Lanes, keep: Lanes | None = None
     ) -> Lanes:
-        found = x.gather(source, item, _unsigned(offsets), mask)
-        return found if keep is None else select(mask, found, lanes.raw(keep))
+        gathered = x.gather(source, item, _unsigned(offsets), mask)
+        return gathered if keep is None else select(mask, gathered, lanes.raw(keep))
 
     return run
 
@@ -179,8 +182,8 @@ def _masked_load(packed: bool) -> Vectors:
         item, places = dtype_of(case, "result").storage, _places(case, "result", packed)
 
         def run(x: VectorWords, source: Pointer, offset: Any, mask: Lanes, keep: Lanes) -> Lanes:
-            found = x.gather(source, item, places(x, offset, mask), mask)
-            return select(mask, found, lanes.raw(keep))
+            gathered = x.gather(source, item, places(x, offset, mask), mask)
+            return select(mask, gathered, lanes.raw(keep))
 
         return run
 

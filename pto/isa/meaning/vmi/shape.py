@@ -83,10 +83,10 @@ def _pattern(case: Case) -> Lanes:
     count, word = lane_count(case), case.word("pattern") or ""
     size = count // groups_of(case)
     named = {"PAT_ALL": count, "PAT_ALLF": 0}
-    found = re.fullmatch(r"PAT_VL(\d+)", word)
-    if word not in named and found is None:
+    match = re.fullmatch(r"PAT_VL(\d+)", word)
+    if word not in named and match is None:
         raise fail("PTO-T036", f"`{word}` is not a pattern of '{case.row.name}' op")
-    active = int(found[1]) if found else named[word]
+    active = int(match[1]) if match else named[word]
     return np.arange(count) % size < active
 
 
@@ -233,9 +233,9 @@ def by_neighbours(x: VectorWords, fn: Function, value: Lanes, groups: int, size:
         even = (begin + 2 * np.arange(half)).reshape(-1)
         joined = fn(x.take([value], even), x.take([value], even + 1))
         if size % 2:
-            own = np.arange(groups * half).reshape(groups, half)
+            indices = np.arange(groups * half).reshape(groups, half)
             last = groups * half + begin + size - 1
-            joined = x.take([joined, value], np.concatenate([own, last], axis=1).reshape(-1))
+            joined = x.take([joined, value], np.concatenate([indices, last], axis=1).reshape(-1))
         value, size = joined, half + size % 2
     return value
 
@@ -261,9 +261,9 @@ def _extreme(fn: Function) -> Vectors:
         neutral = lanes.neutral(fn, kind.numpy)
 
         def run(x: VectorWords, source: Lanes, mask: Lanes) -> Lanes:
-            seen = source.view(kind.numpy)
+            viewed = source.view(kind.numpy)
             return by_neighbours(
-                x, fn, select(mask, seen, const(seen, neutral)), groups, size // groups
+                x, fn, select(mask, viewed, const(viewed, neutral)), groups, size // groups
             )
 
         return run
@@ -285,17 +285,21 @@ def _histogram(cumulative: bool) -> Vectors:
     def make(case: Case) -> Function:
         bins = 256 if isinstance(case.type("acc"), t.VReg) else lane_count(case, "acc")
 
-        def run(x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes, given: Any = None) -> Lanes:
-            found = x.counts(lanes.raw(src), mask, bins)
-            found = _running(x, found, bins) if cumulative else found
-            if given is not None:
-                half = x.number(given)
+        def run(
+            x: VectorWords, acc: Lanes, src: Lanes, mask: Lanes, half_number: Any = None
+        ) -> Lanes:
+            counts = x.counts(lanes.raw(src), mask, bins)
+            counts = _running(x, counts, bins) if cumulative else counts
+            if half_number is not None:
+                half = x.number(half_number)
                 x.require(
                     (half >= 0) & (half < 2),
-                    lambda: fail("PTO-S140", f"'{case.row.name}' op takes bin 0 or 1, got {given}"),
+                    lambda: fail(
+                        "PTO-S140", f"'{case.row.name}' op takes bin 0 or 1, got {half_number}"
+                    ),
                 )
-                found = x.window([found], half * 128, 128)
-            return lanes.raw(acc) + found
+                counts = x.window([counts], half * 128, 128)
+            return lanes.raw(acc) + counts
 
         return run
 

@@ -46,11 +46,11 @@ class VectorWords(NumberWords):
         """
         size, memory = item.itemsize, pointer.memory
         start, phase = divmod(pointer.address, size)
-        seen = self._seen.get(item)
-        if seen is None or seen[0] is not memory or seen[1] != phase:
+        typed_view = self._seen.get(item)
+        if typed_view is None or typed_view[0] is not memory or typed_view[1] != phase:
             typed = memory.data[phase:][: (memory.size - phase) // size * size].view(item)
-            seen = self._seen[item] = memory, phase, typed
-        return seen[2], positions(self.case, seen[2], start, places, active)
+            typed_view = self._seen[item] = memory, phase, typed
+        return typed_view[2], positions(self.case, typed_view[2], start, places, active)
 
     def runs(self, source: Pointer, item: np.dtype[Any], runs: Sequence[Run]) -> Lanes:
         """Elements of memory, run by run."""
@@ -88,8 +88,8 @@ class VectorWords(NumberWords):
     def window(self, parts: Sequence[Lanes | None], start: int, count: int) -> Lanes:
         """`count` lanes of concatenated vectors from a number on; None is a vector of zeros."""
         like = next(part for part in parts if part is not None)
-        whole = [np.zeros_like(like) if part is None else part for part in parts]
-        return np.concatenate(whole)[start : start + count]
+        filled = [np.zeros_like(like) if part is None else part for part in parts]
+        return np.concatenate(filled)[start : start + count]
 
     def by_index(self, value: Lanes, index: Lanes) -> Lanes:
         """Lanes by index; every index is below the number of lanes."""
@@ -98,8 +98,8 @@ class VectorWords(NumberWords):
     def compress(self, value: Lanes, mask: Lanes) -> Lanes:
         """The active lanes without gaps, zeros after them."""
         out = np.zeros_like(value)
-        kept = value[mask]
-        out[: kept.size] = kept
+        active = value[mask]
+        out[: active.size] = active
         return out
 
     def counts(self, value: Lanes, mask: Lanes, bins: int) -> Lanes:
