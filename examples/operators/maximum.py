@@ -15,7 +15,7 @@ from examples.operators.tiles import fitted
 
 LEVEL = 2
 MOST = 6144  # elements of a tile
-WIDER = {"bf16": pto.Scalar[pto.f32], "i8": pto.f16, "u8": pto.f16, "i64": pto.i32}
+WIDER = {"bf16": pto.f32, "i8": pto.f16, "u8": pto.f16, "i64": pto.i32}
 
 
 @pto.kernel

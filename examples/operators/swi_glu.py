@@ -23,28 +23,28 @@ def kernel(x: pto.Global[Any], y: pto.Global[Any], rows: int, cols: int) -> None
 
 
 @pto.operator
-def run(x: Any, dim: int = -1) -> Any:
-    before, size, after = around(x.shape, dim)
-    shape = list(x.shape)
+def run(input: Any, dim: int = -1) -> Any:
+    before, size, after = around(input.shape, dim)
+    shape = list(input.shape)
     shape[dim] //= 2
-    y = np.empty(shape, x.dtype)
+    y = np.empty(shape, input.dtype)
     m, n = before, size // 2 * after
     rows, cols = fitted(m, n, MOST)
     grid = pto.cdiv(m, rows), pto.cdiv(n, cols)
-    kernel[grid](x.reshape(m, 2, n), y.reshape(m, n), rows, cols)
+    kernel[grid](input.reshape(m, 2, n), y.reshape(m, n), rows, cols)
     return y
 
 
-def reference(x: Any, dim: int = -1) -> Any:
-    a, b = np.split(x, 2, axis=dim)
+def reference(input: Any, dim: int = -1) -> Any:
+    a, b = np.split(input, 2, axis=dim)
     return a / (1 + np.exp(-a)) * b
 
 
 CASES: list[dict[str, Any]] = [
-    {"x": "f16[100, 128] -3..6"},
-    {"x": "bf16[7, 33, 14] -50..100"},
-    {"x": "f32[31, 10, 331] -20..40", "dim": 1},
-    {"x": "bf16[1031, 2] -inf..inf", "dim": 1},
-    {"x": "f32[4, 5, 6, 7] nan..nan", "dim": 2},
-    {"x": "f32[6, 9001] -20..40", "dim": 0},
+    {"input": "f16[100, 128] -3..6"},
+    {"input": "bf16[7, 33, 14] -50..100"},
+    {"input": "f32[31, 10, 331] -20..40", "dim": 1},
+    {"input": "bf16[1031, 2] -inf..inf", "dim": 1},
+    {"input": "f32[4, 5, 6, 7] nan..nan", "dim": 2},
+    {"input": "f32[6, 9001] -20..40", "dim": 0},
 ]

@@ -122,7 +122,7 @@ def _cases(task: str, text: str, names: Sequence[str]) -> Iterator[Case]:
 
 def _numbers(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes; numbers that are written as text are numbers."""
-    number = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+    number = re.compile(r"[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)")
     numbers = dict(attrs)
     for name, value in numbers.items():
         if isinstance(value, str) and number.fullmatch(value):

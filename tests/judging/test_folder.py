@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,6 +76,16 @@ def test_without_torch_a_folder_is_a_finding(folder: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(PtoError, match=r"PTO-U350.*torch, which is not installed"):
         read_folder(folder)
+
+
+def test_numbers_that_are_written_as_text_are_numbers(folder: Path) -> None:
+    pytest.importorskip("torch")
+    text = (folder / "cases.csv").read_text()
+    found: list[Any] = []
+    for word in ("1e-1", "-2", "inf", "-inf", "tanh"):
+        (folder / "cases.csv").write_text(text.replace("1e-1", word))
+        found.append(read_folder(folder).cases[1].values["scale"])
+    assert found == [0.1, -2.0, float("inf"), float("-inf"), "tanh"]
 
 
 def test_lists_of_tensors_are_arrays_with_numbers(task: FolderTask) -> None:

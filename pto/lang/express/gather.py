@@ -1,4 +1,4 @@
-"""Columns and rows of a tile by their numbers: `pto.take`, a gather within the vector buffer."""
+"""`pto.take`: columns and rows of a tile, and elements of global memory, by their numbers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from pto.lang.express.product import transpose, turned
 from pto.lang.express.shapes import is_column, like, set_region, upright
 from pto.lang.values.scalars import Extent, Scalar, arith
 from pto.lang.values.tiles import Tile, tile, tile_type
+from pto.lang.values.views import Global, View
 
 
-def take(t: Tile, indices: Tile, axis: int = 1) -> Tile:
-    """The columns (axis 1) or rows (axis 0) of a tile with the numbers of a row of i32, as
+def take(t: Tile | Global | View, indices: Tile, axis: int = 1) -> Tile:
+    """The elements of a window in global memory that a tile of i32 counts row by row: a `mgather`.
+    Of a tile the columns (axis 1) or rows (axis 0) with the numbers of a row of i32, as
     `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions.
 
     Axis 0 also has two `ttrans`. Elements of one byte become f16 and back on a2a3, elements of
     eight bytes are pairs of i32.
     """
+    if isinstance(t, Global | View):
+        return _from_memory(t.whole(), indices)
     t = as_tile("take", t)
     if axis not in (0, 1, -1, -2):
         raise mistake(
@@ -50,6 +54,22 @@ def take(t: Tile, indices: Tile, axis: int = 1) -> Tile:
     made = _taken_pairs(t, places) if t.dtype.itemsize == 8 else _taken(t, places, rows)
     made.asked = t.asked[0], known
     set_region(made, rows, count)
+    return made
+
+
+def _from_memory(window: View, indices: Tile) -> Tile:
+    """Elements of global memory, in a tile of the shape of the indices."""
+    indices = as_tile("take", indices)
+    if indices.dtype is not I32:
+        raise mistake(
+            "PTO-T209",
+            f"pto.take: the indices of elements in global memory are i32, not {indices.dtype}",
+            help="convert them: indices.to(pto.i32)",
+        )
+    made = like(indices, window.array.dtype)
+    session = current()
+    session.set_region(made, *session.region(indices))
+    isa.mgather(made, window, indices, coalesce="elem")
     return made
 
 

@@ -206,10 +206,7 @@ def full(rows: Shape, cols: object = None, number: Extent = None, dtype: object 
     `full((16, 128), 1.0, f32)`.
     """
     height, width, value, kind = _shaped("full", 4, rows, cols, number, dtype)
-    if width == 1 and height > 1:
-        filled = column(height, element(kind))
-    else:
-        filled = tile(height, whole_lines(width), kind)
+    filled = column(height, element(kind)) if width == 1 else tile(height, whole_lines(width), kind)
     isa.texpands(flat(filled), value)
     return _filled(filled, height, width)
 
