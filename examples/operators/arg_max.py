@@ -16,7 +16,13 @@ LEVEL = 2
 MOST = 8192  # elements of a tile
 BLOCKS = 48
 FAR = 2.0**24
-WIDER = {"f16": pto.f32, "bf16": pto.f32, "i64": pto.i32, "i8": pto.i32, "u8": pto.i32}
+WIDER: dict[str, Any] = {
+    "f16": pto.f32,
+    "bf16": pto.f32,
+    "i64": pto.i32,
+    "i8": pto.i32,
+    "u8": pto.i32,
+}
 
 
 def better(best: pto.Tile, where: pto.Tile, t: pto.Tile, at: pto.Tile, axis: int) -> Any:

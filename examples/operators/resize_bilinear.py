@@ -21,9 +21,8 @@ def kernel(
     x: Array, rows: Array, parts: Array, columns: Array, shares: Array, y: Array, height: int
 ) -> None:
     o, m, width, into = pto.block_idx(0), pto.block_idx(1) * height, x.shape[2], y.shape[2]
-    above, below, part = (
-        isa.load_scalar(*each) for each in ((rows, 0, o), (rows, 1, o), (parts, o))
-    )
+    above, below = isa.load_scalar(rows, 0, o), isa.load_scalar(rows, 1, o)
+    part = isa.load_scalar(parts, o)
     a, b = (pto.load(x[m:, r, :], height, width).to(pto.f32) for r in (above, below))
     t = a * (1.0 - part) + b * part
     left, right = (pto.take(t, pto.load(columns[n, :], 1, into)) for n in (0, 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pto import isa
 from pto.core.dtypes import F16, I32, DType
 from pto.lang.call.place import mistake
@@ -16,7 +18,7 @@ from pto.lang.values.tiles import Tile, tile, tile_type
 from pto.lang.values.views import Global, View
 
 
-def take(t: Tile | Global | View, indices: Tile, axis: int = 1) -> Tile:
+def take(t: Tile | Global[Any] | View, indices: Tile, axis: int = 1) -> Tile:
     """The elements of a window in global memory that a tile of i32 counts row by row: a `mgather`.
     Of a tile the columns (axis 1) or rows (axis 0) with the numbers of a row of i32, as
     `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions.
