@@ -126,9 +126,10 @@ class Parser(Cursor):
                 self.scopes[-1].setdefault(key, Value(POISON, key))
         failed_at, self.i, depth = self.i, start, 0
         while self.kind != lx.END:
-            depth += (self.text in "{([") - (self.text in "})]") if self.kind == lx.PUNCT else 0
-            if depth < 0:
-                return
+            if self.kind == lx.PUNCT:
+                if depth == 0 and self.text == "}":  # it closes the region around the operation
+                    return
+                depth += (self.text in "{([") - (depth > 0 and self.text in "})]")
             self.i += 1
             blank = self.tokens.ends[self.i - 1], self.tokens.start(self.i)
             fresh = "\n" in self.source.text[slice(*blank)]
