@@ -22,6 +22,8 @@ from pto.core.disk_cache import make_folder
 from pto.core.errors import PtoError, fail
 from pto.cxx import header, kept, provided
 from pto.cxx.complaints import refusal
+from pto.cxx.headers import needed
+from pto.cxx.hints import hinted
 from pto.cxx.source import forward, prepared, read_included, redefines
 
 _STANDARD = {"cpu": "c++20", "a2a3": "c++17", "a5": "c++17"}  # of kernels, by profile
@@ -217,6 +219,20 @@ class Absent(Exception):
     """The preprocessor removes the whole kernel on this side of a core."""
 
 
+def _of_source(
+    command: Sequence[str], unit: Path, file: Path, base: Path, error: PtoError
+) -> PtoError:
+    """The error of a source by itself, if it has one: an open brace of it is an error of the entry
+    behind it."""
+    if unit == file:
+        return error
+    try:
+        _run([*command, "-fsyntax-only", str(file)], base)
+    except PtoError as own:
+        return own
+    return error
+
+
 def _built(compiler: CxxCompiler, wanted: Build) -> Path:
     profile, sources, extra = wanted.profile, wanted.sources, wanted.extra
     base = _base(profile, compiler)
@@ -224,10 +240,13 @@ def _built(compiler: CxxCompiler, wanted: Build) -> Path:
         work = Path(scratch)
         if extra:
             (work / "entry.cpp").write_text(extra, encoding="utf-8")
-        ready = [prepared(source, work) for source in sources]
-        options = (wanted.side, wanted.defines, wanted.include, extra, sorted(wanted.own))
+        tree = base / "include"
+        folders = [(*wanted.include, *needed(s, tree, wanted.include)) for s in sources]
+        searched = list(zip(sources, folders, strict=True))
+        ready = [prepared(s, work, tree=tree, include=paths) for s, paths in searched]
+        options = (wanted.side, wanted.defines, folders, extra, sorted(wanted.own))
         paths = [str(source) for source in sources]  # for the line table of the build
-        read = [read_included(source, base / "include", *wanted.include) for source in sources]
+        read = [read_included(source, tree, *include) for source, include in searched]
         key = _digest(paths, [list(texts.items()) for texts in read], *options)
         target = base / f"{sources[0].stem}-{wanted.side}-{key}.so"
         absent = target.with_suffix(".absent")
@@ -238,14 +257,14 @@ def _built(compiler: CxxCompiler, wanted: Build) -> Path:
         counted = f"{_COUNTED},no-prune" if compiler.is_clang else _COUNTED  # each block, not some
         flags = [*compiler.flags(profile), counted, *(f"-D{d}" for d in wanted.defines)]
         objects: list[str] = []
-        for n, (file, folders, texts) in enumerate(ready):
+        for n, (file, last, texts) in enumerate(ready):
             unit = file
             if extra and n == 0:  # the entry includes the first source
                 unit = work / "whole.cpp"
                 unit.write_text(f'#include "{file}"\n{extra}', encoding="utf-8")
             out = work / f"{n}.o"
-            more = forward(texts, base / "include", work / "forward")
-            includes = [f"-I{f}" for f in (base / "include", more, *wanted.include, *folders)]
+            more = forward(texts, tree, work / "forward")
+            includes = [f"-I{f}" for f in (tree, more, *last)]
             head = [] if redefines(texts) else ["-include", str(base / "include" / header.PRELUDE)]
             if sources[n].name == HOST:
                 head += ["-include", str(base / "include" / header.FILES)]
@@ -254,13 +273,12 @@ def _built(compiler: CxxCompiler, wanted: Build) -> Path:
             command = [compiler.path, *flags, *alone, *includes, *head]
             try:
                 _run([*command, "-c", str(unit), "-o", str(out)], base)
-            except PtoError:
+            except PtoError as error:
                 if n == 0 and wanted.entry and not _mentions(command, file, wanted.entry):
                     absent.touch(mode=0o600)
                     raise Absent from None
-                if unit != file:  # an open brace of the source is an error of the entry behind it
-                    _run([*command, "-fsyntax-only", str(file)], base)
-                raise
+                refused = _of_source(command, unit, file, base, error)
+                raise hinted(refused, sources[n], wanted.entry) from None
             objects.append(str(out))
         library = work / "made.so"
         linked = [*objects, str(base / "runtime.o"), *_LINKED]

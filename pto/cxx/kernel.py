@@ -26,6 +26,8 @@ from pto.cxx import compiler
 from pto.cxx.branches import conditions_around, unknown
 from pto.cxx.causes import grouped, summary
 from pto.cxx.child import SECONDS, Called, Child, Given
+from pto.cxx.header import INCLUDE
+from pto.cxx.headers import needed
 from pto.cxx.reach import used
 from pto.cxx.source import read_included
 from pto.observe.timing.result import Timing
@@ -92,6 +94,11 @@ class CxxSource:
         """Warnings about branches of the source selected by an unknown macro."""
         return list(unknown(read_included(self.path), self.defines, self.profile))
 
+    def _texts(self) -> dict[Path, str]:
+        """The texts of the source and of the headers of its repository that it includes."""
+        include = [*self.include, *needed(self.path, INCLUDE, self.include)]
+        return read_included(self.path, INCLUDE, *include)
+
     def sides_of(self, entry: str) -> tuple[str, ...]:
         """The sides of a core that a kernel runs on, decided by the code that its entry uses.
 
@@ -102,7 +109,7 @@ class CxxSource:
             return self.sides
         if self.profile == "cpu":
             return ("both",)
-        text = used(entry, read_included(self.path).values())
+        text = used(entry, self._texts().values())
         named = tuple(side for side, words in _WORDS.items() if words.search(text))
         if not named:
             return ("both",)

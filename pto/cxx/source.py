@@ -7,7 +7,7 @@ with launches get a rewritten copy that is found before the original.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -180,6 +180,11 @@ def read_included(path: Path, tree: Path | None = None, *include: Path) -> dict[
     return texts
 
 
+def included(path: Path) -> list[str]:
+    """The names that a file includes."""
+    return _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
+
+
 def redefines(texts: Iterable[str]) -> bool:
     """True if a source redefines a device function as a macro, which the header must see."""
     return any(map(_REDEFINED.search, texts))
@@ -196,14 +201,19 @@ def forward(texts: Iterable[str], tree: Path, folder: Path) -> Path:
 
 
 def prepared(
-    source: Path, folder: Path, write: WriteLaunch = _on_machine
+    source: Path,
+    folder: Path,
+    write: WriteLaunch = _on_machine,
+    tree: Path | None = None,
+    include: Sequence[Path] = (),
 ) -> tuple[Path, list[Path], list[str]]:
     """The file to compile, folders to search for headers last, and all source texts."""
-    texts = read_included(source)
+    texts = read_included(source, tree, *include)
     files = list(texts)
     launching = [p for p in files if _CHANGED.search(texts[p])]
+    last = [*include, source.resolve().parent]
     if not launching:
-        return source, [source.parent], list(texts.values())
+        return source, last, list(texts.values())
     root = Path(folder)
     for path in files:  # copies side by side, so that includes by quotes find them
         target = root / path.relative_to(path.anchor)
@@ -211,4 +221,5 @@ def prepared(
         text = rewritten(texts[path], str(path), write) if path in launching else texts[path]
         target.write_text(f'#line 1 "{path}"\n{text}', encoding="utf-8")
     resolved = source.resolve()
-    return root / resolved.relative_to(resolved.anchor), [resolved.parent], list(texts.values())
+    copies = [root / each.resolve().relative_to(each.resolve().anchor) for each in include]
+    return root / resolved.relative_to(resolved.anchor), [*copies, *last], list(texts.values())
