@@ -14,13 +14,14 @@ from pto.lang.names import PUBLIC, RENAMED
 GROUPS: dict[str, tuple[str, ...]] = {
     "Kernels and launches": (
         *("pto.lang.define", "pto.lang.kernel", "pto.lang.bound", "pto.lang.eager"),
-        "pto.run.launch",
+        *("pto.lang.operator", "pto.run.launch"),
     ),
     "Inside a kernel": ("pto.lang.control", "pto.lang.debug", "pto.lang.values.scalars"),
     "Tiles and arrays": ("pto.lang.express", "pto.lang.values"),
     "Check, compare and time": (
         *("pto.lang.program", "pto.observe", "pto.lang.diff", "pto.lang.tune", "pto.lang.trial"),
-        *("pto.run.watch", "pto.core", "pto.lang.call", "pto.view.side", "pto.judging"),
+        *("pto.lang.optimize", "pto.optimize", "pto.run.watch", "pto.core", "pto.lang.call"),
+        *("pto.view.side", "pto.judging"),
     ),
     "Programs as text and in C++": ("pto.ir", "pto.cxx"),
     "Devices, graphs and clusters": (
