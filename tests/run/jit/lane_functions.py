@@ -11,7 +11,8 @@ import numpy as np
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 
 LANES = 16
 _HEAD = 64  # bytes before the arrays: how many turns

@@ -357,9 +357,9 @@ class Mover(ViewMoves):
         """The bits of a scalar operand, as a number."""
         return to_bits(type, value)
 
-    def scalar(self, word: int, type: t.Scalar) -> Any:
+    def scalar(self, number: int, type: t.Scalar) -> Any:
         """A scalar result with these bits."""
-        return from_bits(type, word & (1 << bits_of(type)) - 1)
+        return from_bits(type, number & (1 << bits_of(type)) - 1)
 
     def element(self, tile: Tile, k: int) -> int:
         """The bits of stored item k."""

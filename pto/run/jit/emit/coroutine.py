@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pto.run.jit.llvm.condition import Condition
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import AT, BROKEN, DONE, EXPLAINS, FRAME_BYTES, PASSED, STATUS
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from pto.run.jit.emit.operation import (
 )
 from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
 from pto.run.jit.llvm.condition import FALSE, Condition
-from pto.run.jit.llvm.text import FIXED, I32, I64, Text, Val
+from pto.run.jit.llvm.text import FIXED, I32, I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import (
     CALL,
     FAILED,

@@ -21,7 +21,8 @@ from pto.isa.meaning.order.ring import INIT_FRONTEND
 from pto.isa.meaning.scalar.unit import words_of
 from pto.isa.row import types as t
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import (
     Array,

@@ -23,7 +23,8 @@ from pto.run.jit.emit.tile import tile_layouts
 from pto.run.jit.emit.tile.copies import strided_runs
 from pto.run.jit.ir.strided import Strided
 from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import SHADOW
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, PointerDesc, ScalarValue, TileDesc
 

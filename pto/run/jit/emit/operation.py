@@ -20,7 +20,8 @@ from pto.isa.rules.rule import open_regions
 from pto.run.jit.emit import frame
 from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Handle, Lowered, TileDesc

@@ -15,7 +15,8 @@ from pto.run.jit.emit.scheduler import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.ir.nest import Nest
 from pto.run.jit.llvm import native
 from pto.run.jit.llvm.condition import Condition
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import (
     BLOCK,
     CALL,

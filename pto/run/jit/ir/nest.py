@@ -23,7 +23,8 @@ from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.ir.strided import Access, Strided
 from pto.run.jit.ir.unsupported import certain
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
-from pto.run.jit.llvm.text import Text, Val
+from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import ScalarValue
 
 BOX = 16  # columns

@@ -14,7 +14,8 @@ from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Mode
 from pto.core.layout import position as offset
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
-from pto.run.jit.llvm.text import Text, Val
+from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import Val
 
 
 class Strided(NamedTuple):

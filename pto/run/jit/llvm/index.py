@@ -15,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import Text, Val, wrap
+from pto.run.jit.llvm.text import Text, wrap
+from pto.run.jit.llvm.value import Val, facts
 
 INT64: Final = np.dtype(np.int64)
 
@@ -132,8 +133,9 @@ class Index(Symbol):
             return symbol
         wide = symbol.astype(INT64)
         x, name = wide.lanes.x, str(wide.name)
-        if name in x.uniform:
-            return cls(wide.lanes, Number(x, x.uniform[name]), 0)
+        uniform = facts(name).uniform
+        if uniform is not None:
+            return cls(wide.lanes, Number(x, uniform), 0)
         return cls(wide.lanes, Number(x, 0), None, vector=name)
 
     @property

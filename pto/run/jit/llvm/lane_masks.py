@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from pto.core.constants import VREG_BYTES
 from pto.run.jit.llvm.shuffles import NONE, shuffle, spread
-from pto.run.jit.llvm.text import Text, Val, is_integer, mangled, vector, width_of
+from pto.run.jit.llvm.text import Text, is_integer, mangled, vector, width_of
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Mask
 
 Places = npt.NDArray[np.int64]

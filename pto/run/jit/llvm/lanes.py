@@ -20,7 +20,8 @@ from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.llvm import native
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import Picks, bits_of, shuffle, spread
-from pto.run.jit.llvm.text import Constant, Text, Val, constant, mangled, scalar_type, vector
+from pto.run.jit.llvm.text import Text, constant, mangled, scalar_type, vector
+from pto.run.jit.llvm.value import Val, Value, facts
 
 # How primitives and operators are written: `primitives.py` fills it. fn(lanes, arguments...)
 PRIMITIVES: Final[dict[str, Callable[..., Any]]] = {}
@@ -65,14 +66,12 @@ class Lanes:
         one = constant(dtype, values.reshape(-1)[0])
         if self.count == 0:
             return Symbol(self, dtype, int(one) if dtype.kind in "iu" else one)
-        return Symbol(self, dtype, Constant(f"splat ({item} {one})", one.value))
+        return Symbol(self, dtype, Value(f"splat ({item} {one})", constant=one.constant))
 
     def spread(self, dtype: Kind, scalar: Val) -> Symbol:
         """One scalar in every lane."""
         name = spread(self.x, scalar_type(dtype), self.count, scalar)
-        if dtype.kind in "iu":
-            self.x.uniform[name] = scalar
-        return Symbol(self, dtype, name)
+        return Symbol(self, dtype, Value(name, uniform=scalar if dtype.kind in "iu" else None))
 
     def intrinsic(self, name: str, dtype: Kind, *names: Val) -> str:
         type, lanes = self.type(dtype), f"v{self.count}" if self.count else ""
@@ -128,9 +127,8 @@ class Symbol(Symbolic):
     @property
     def number(self) -> int | None:
         """The value of an integer constant, the same in all lanes; None if it is not known."""
-        if isinstance(self.name, Constant):
-            return int(self.name.value)
-        return self.name if isinstance(self.name, int) else None
+        known = self.name if isinstance(self.name, int) else facts(self.name).constant
+        return None if known is None else int(known)
 
     def primitive(self, name: str, args: tuple[Any, ...]) -> Any:
         return PRIMITIVES[name](self.lanes, *args)
@@ -300,21 +298,18 @@ def cast(a: Symbol, to: Kind) -> Symbol:
     else:
         op = "sext" if have.kind == "i" else "zext"
     found = a.new(f"{op} {a.type} {a.name} to {a.lanes.type(to)}", to)
-    if op == "zext":
-        _remember(a, found)
-    return found
+    return _with_facts(a, found) if op == "zext" else found
 
 
-def _remember(a: Symbol, wide: Symbol) -> None:
-    """Facts about a narrow integer hold for the widened one."""
-    x = a.lanes.x
-    old = str(a.name)
-    new = str(wide.name)
-    if old in x.index_arrays:
-        x.index_arrays[new] = x.index_arrays[old]
-    if old in x.uniform:
-        one = f"{scalar_type(a.dtype)} {x.uniform[old]}"
-        x.uniform[new] = x.new(f"zext {one} to {scalar_type(wide.dtype)}")
+def _with_facts(a: Symbol, wide: Symbol) -> Symbol:
+    """A widened integer, with the facts about the narrow one that hold for it."""
+    known = facts(a.name)
+    uniform = known.uniform
+    if uniform is not None:
+        one = f"{scalar_type(a.dtype)} {uniform}"
+        uniform = a.lanes.x.new(f"zext {one} to {scalar_type(wide.dtype)}")
+    name = Value(wide.name, uniform=uniform, numbers=known.numbers)
+    return Symbol(wide.lanes, wide.dtype, name)
 
 
 def to_f32(a: Symbol) -> Symbol:

@@ -7,22 +7,15 @@ Moving lanes out of a register is slow, so numbers are loaded, as many at a time
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
-from pto.run.jit.llvm.text import Text, Val, vector, width_of
+from pto.run.jit.llvm.text import Text, vector, width_of
+from pto.run.jit.llvm.value import StoredNumbers, Val
 
 _WORD: Final = 64
 
 
-class Numbers(NamedTuple):
-    """Unsigned, so many bits each, one after the other; each counts `unit` bytes."""
-
-    place: str
-    bits: int
-    unit: int = 1
-
-
-def _addresses(x: Text, base: str, count: int, numbers: Numbers) -> Iterator[str]:
+def _addresses(x: Text, base: str, count: int, numbers: StoredNumbers) -> Iterator[str]:
     """Where the items of the numbers lie."""
     place, bits, unit = numbers
     in_word = min(_WORD // bits, count)
@@ -38,7 +31,7 @@ def _addresses(x: Text, base: str, count: int, numbers: Numbers) -> Iterator[str
             yield x.new(f"getelementptr i{8 * unit}, ptr {base}, i64 {number}")
 
 
-def pick(x: Text, base: str, count: int, item: str, numbers: Numbers) -> str:
+def pick(x: Text, base: str, count: int, item: str, numbers: StoredNumbers) -> str:
     """Items as lanes. As integers: of halves LLVM would make vectors of one and join them."""
     word = f"i{width_of(item)}"
     type, found = vector(count, word), "poison"
@@ -47,7 +40,7 @@ def pick(x: Text, base: str, count: int, item: str, numbers: Numbers) -> str:
     return found if word == item else x.new(f"bitcast {type} {found} to {vector(count, item)}")
 
 
-def put(x: Text, base: str, count: int, item: str, numbers: Numbers, values: Val) -> None:
+def put(x: Text, base: str, count: int, item: str, numbers: StoredNumbers, values: Val) -> None:
     """Lanes, one after the other: the last of equal numbers stays."""
     for n, address in enumerate(_addresses(x, base, count, numbers)):
         one = x.new(f"extractelement {vector(count, item)} {values}, i64 {n}")

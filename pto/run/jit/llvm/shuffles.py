@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pto.run.jit.llvm.text import Text, Val, vector
+from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.value import Val
 
 Picks = Sequence[int] | npt.NDArray[np.int64]
 NONE = -1  # a pick that gives zero

@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
 from pto.core.dtypes import F16, F32, F64, DType
 from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm.condition import Condition, known_condition
+from pto.run.jit.llvm.value import Val, Value
 
 I1: Final = "i1"
 I8: Final = "i8"
@@ -19,8 +20,6 @@ I32: Final = "i32"
 I64: Final = "i64"
 _FLOATS: Final = {F16: "half", F32: "float", F64: "double"}
 _WIDTHS: Final = {"half": 16, "float": 32, "double": 64} | {f"i{2**n}": 2**n for n in range(10)}
-# A value: a number known at compile time, or the name of an SSA value.
-Val = int | str
 
 FIXED: Final = "!invariant.load !0"
 
@@ -62,21 +61,10 @@ def vector(lanes: int, item: str) -> str:
     return f"<{lanes} x {item}>"
 
 
-class Constant(str):
-    """A constant of LLVM; `value` is its number, in every lane if it is a vector."""
-
-    value: Any
-
-    def __new__(cls, text: str, value: Any) -> Self:
-        found = super().__new__(cls, text)
-        found.value = value
-        return found
-
-
-def constant(kind: Kind, value: Any) -> Constant:
+def constant(kind: Kind, value: Any) -> Value:
     """One number of a NumPy type, exactly."""
     item = np.asarray(value, kind)
-    return Constant(_spelled(kind, item), item[()])
+    return Value(_spelled(kind, item), constant=item[()])
 
 
 def _spelled(kind: Kind, item: Any) -> str:
@@ -115,14 +103,6 @@ class Text:
         self._prologue: list[str] = []
         self.slow = 0  # instructions that take many cycles: divisions, calls
         self.widest = 0  # bytes of the widest float that an instruction computes
-        self.zero_where_off: dict[
-            str, tuple[str, str]
-        ] = {}  # lanes off are 0: of what, under which bits
-        self.prefix_masks: dict[str, Val] = {}  # predicates of the first lanes: how many
-        self.index_arrays: dict[
-            str, Any
-        ] = {}  # unsigned numbers, or made of them: where they lie too
-        self.uniform: dict[str, Val] = {}  # integers that are one in all lanes: which
 
     def name(self) -> str:
         self._names += 1

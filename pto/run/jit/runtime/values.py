@@ -30,7 +30,8 @@ from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
 from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.text import I8, I64, Constant, Val, element, number, vector
+from pto.run.jit.llvm.text import I8, I64, element, number, vector
+from pto.run.jit.llvm.value import Val, facts
 from pto.run.jit.runtime.context import Context
 
 Part = tuple[str, Val]  # LLVM type, name
@@ -383,7 +384,7 @@ SPACE_NUMBERS: Final = {space: n for n, space in enumerate(Space)}
 def known(word: ScalarValue) -> Any:
     """The constant value of a scalar; None if it is not a constant."""
     name = word.name
-    return name.value if isinstance(name, Constant) else name if isinstance(name, int) else None
+    return name if isinstance(name, int) else facts(name).constant
 
 
 def word_type(type: t.Scalar) -> str:

@@ -18,7 +18,7 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.ir.unsupported import certain
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Lanes
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 Of = Callable[[Lanes, Val, str | None], Any]  # what lanes from a column on are scaled by

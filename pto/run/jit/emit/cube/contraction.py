@@ -26,7 +26,8 @@ from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
-from pto.run.jit.llvm.text import Text, Val, element, vector
+from pto.run.jit.llvm.text import Text, element, vector
+from pto.run.jit.llvm.value import Val
 
 _MOST = np.finfo(np.float32).max
 # Rows of a block: their sums stay in registers. Blocks of 4 rows take the rest of blocks of 6.

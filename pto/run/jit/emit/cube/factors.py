@@ -19,7 +19,8 @@ from pto.run.jit.ir.strided import Access, Strided, axis, row_major
 from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import native, shuffles
 from pto.run.jit.llvm.condition import FALSE, Condition
-from pto.run.jit.llvm.text import Text, Val, vector
+from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.value import Val
 
 LANES: Final = 16
 PANEL: Final = 4 * LANES  # columns of the right factor that lie together: they stay in cache

@@ -40,7 +40,7 @@ from pto.run.jit.ir.strided import Access, Strided, distinct, span
 from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 

@@ -25,7 +25,8 @@ from pto.run.jit.emit.tile.move import fill
 from pto.run.jit.ir import kinds
 from pto.run.jit.ir.strided import Access, Strided, row_major
 from pto.run.jit.llvm.condition import Condition, all_of
-from pto.run.jit.llvm.text import Val, constant
+from pto.run.jit.llvm.text import constant
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import TileDesc
 
 

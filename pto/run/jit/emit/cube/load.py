@@ -24,7 +24,7 @@ from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import text
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
 
@@ -137,7 +137,7 @@ class Loads(Words):
             work, cols = copies.Work(lambda v: _slots(v, kind, widen)), count // kind.itemsize
             tile_moves.transfer(self.s, rows, cols.value, target, values, work, f"bias {widen}")
 
-        self.move(src, dst, count, [loop], count, pads=slots)
+        self.move_padded(src, dst, count, [loop], count, slots)
 
     def parameters(self, pointer: PointerAt) -> PointerAt:
         place, guard = segment(self.s, pointer.place)

@@ -23,7 +23,7 @@ from pto.run.jit.ir import strided
 from pto.run.jit.ir.strided import Access, Strided
 from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
 

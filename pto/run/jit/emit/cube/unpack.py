@@ -35,7 +35,8 @@ from pto.run.jit.ir import conversions
 from pto.run.jit.ir.strided import Access, Strided, axis
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Text, Val, vector
+from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.value import Val
 
 RIGHT_AT: Final = 1 << 19  # where the right factor lies in the scratch memory, behind the left one
 

@@ -19,7 +19,8 @@ from pto.run.jit.emit.operation import Emit, OpContext
 from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, known_condition
 from pto.run.jit.llvm.index import Index, Number
-from pto.run.jit.llvm.text import I64, Text, Val, is_integer, width_of
+from pto.run.jit.llvm.text import I64, Text, is_integer, width_of
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import REGISTERS
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Array, Lowered, PointerDesc, ScalarValue, ViewDesc
@@ -106,9 +107,9 @@ class Numbers:
             name = x.new(f"bitcast {kind} {name} to i{size}")
         return Number(x, name if size == 64 else x.new(f"zext i{size} {name} to i64"))
 
-    def scalar(self, word: Number, type: t.Scalar) -> ScalarValue:
+    def scalar(self, number: Number, type: t.Scalar) -> ScalarValue:
         empty, x = ScalarValue(("",), type), self.x
-        kind, name = empty.types[0], self.number(word).value
+        kind, name = empty.types[0], self.number(number).value
         size = width_of(kind)
         if isinstance(name, int) and is_integer(kind):
             return replace(empty, names=(int(from_bits(type, name & (1 << size) - 1)),))

@@ -25,7 +25,8 @@ from pto.run.jit.ir import strided
 from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Text, Val, is_integer
+from pto.run.jit.llvm.text import I64, Text, is_integer
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import BLOCK, BLOCKS, FLAGS, SUB, SUBS
 from pto.run.jit.runtime.state import flag_offset
 from pto.run.jit.runtime.values import (
@@ -153,25 +154,25 @@ class Words(Guarded):
         memory: Val,
         address: Number,
         dtype: DType,
-        sizes: Sequence[Any],
-        steps: Sequence[Any],
+        shape: Sequence[Any],
+        strides: Sequence[Any],
         layout: GlobalLayout,
     ) -> ViewAt:
-        shape, strides = [*map(self.number, sizes)], [*map(self.number, steps)]
+        sizes, steps = [*map(self.number, shape)], [*map(self.number, strides)]
         unusual = layout.sizes or C0_AXIS in layout.col_axes or not layout.is_defined
         unsupported_if(unusual, "a view of an unusual layout")
-        missing = RANK - len(shape)
+        missing = RANK - len(sizes)
         whole = Number(self.x, 1)
         guard = TRUE
         if missing:
-            whole = shape[0] * strides[0]
-            for size, step in zip(shape[1:], strides[1:], strict=True):
+            whole = sizes[0] * steps[0]
+            for size, step in zip(sizes[1:], steps[1:], strict=True):
                 whole = self.greatest(whole, size * step)
-        for each in (*shape, *strides):
+        for each in (*sizes, *steps):
             guard = guard & (each >= 0)
         self.s.fault_unless(guard)
-        five = (*[Number(self.x, 1)] * missing, *shape)
-        return ViewAt(memory, address, dtype, five, (*[whole] * missing, *strides), layout)
+        five = (*[Number(self.x, 1)] * missing, *sizes)
+        return ViewAt(memory, address, dtype, five, (*[whole] * missing, *steps), layout)
 
     def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
         x = self.x

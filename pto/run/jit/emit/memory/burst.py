@@ -22,7 +22,7 @@ from pto.run.jit.ir import strided
 from pto.run.jit.ir.strided import Access, Strided, distinct, span
 from pto.run.jit.ir.unsupported import expect
 from pto.run.jit.llvm.condition import Condition, all_of
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
 

@@ -12,7 +12,7 @@ from pto.run.jit.ir.unsupported import UnsupportedLowering
 from pto.run.jit.llvm.condition import Condition, known_condition
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import items_of
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import RECORDS_SUMS
 
 _ROWS, _COLS = 3, 4  # dimensions

@@ -26,7 +26,8 @@ from pto.run.jit.ir.strided import Access
 from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import Val, is_integer
+from pto.run.jit.llvm.text import is_integer
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 
 _MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits
@@ -101,17 +102,19 @@ class Words(Guarded):
 
     # ---- bursts
 
-    def move(
+    def move(self, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]) -> None:
+        self.move_padded(src, dst, width, loops, 0, None)
+
+    def move_padded(
         self,
         src: PointerAt,
         dst: PointerAt,
         width: Any,
         loops: Sequence[BurstLoop],
-        wider: Any = 0,
-        *,
-        pads: Callable[..., None] | None = None,
+        wider: Any,
+        pads: Callable[..., None] | None,
     ) -> None:
-        """Written bursts are `wider` bytes longer; `pads` writes lines of them."""
+        """Move bursts; written ones are `wider` bytes longer, and `pads` writes lines of them."""
         turns = [
             burst.Loop(*(self.number(n).value for n in (p.count, p.source, p.destination)))
             for p in loops or [BurstLoop(1, 0, 0)]
@@ -154,7 +157,7 @@ class Words(Guarded):
             middle = Access(to.layout, x.at(to.pointer, before.value))
             tile_moves.transfer(self.s, rows, payload.value, middle, from_)
 
-        self.move(src, dst, payload, loops, row - payload, pads=pads)
+        self.move_padded(src, dst, payload, loops, row - payload, pads)
 
     def _item(self, bits: Number, kind: DType) -> Val:
         """The low bits of a number as an element."""

@@ -31,7 +31,8 @@ from pto.run.jit.ir.strided import Access
 from pto.run.jit.ir.unsupported import expect
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, QUEUES, Context
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 

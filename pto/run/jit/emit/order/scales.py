@@ -36,7 +36,8 @@ from pto.run.jit.ir.strided import Access, Strided
 from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.text import I64, Text, Val
+from pto.run.jit.llvm.text import I64, Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import epilogue_bits
 from pto.run.jit.runtime.scales import Form, row_type
 from pto.run.jit.runtime.values import SPACE_NUMBERS, Lowered, ScalarValue, TileDesc, ViewDesc

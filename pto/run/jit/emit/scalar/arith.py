@@ -16,7 +16,8 @@ from pto.run.jit.ir import kinds
 from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.text import Val, constant, width_of
+from pto.run.jit.llvm.text import constant, width_of
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, ScalarValue, word_type
 from pto.run.reference import scalars
 

@@ -15,7 +15,8 @@ from pto.run.jit.emit.operation import STRUCTURES, emitter_of
 from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm.condition import Condition
-from pto.run.jit.llvm.text import I32, I64, Val
+from pto.run.jit.llvm.text import I32, I64
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue
 from pto.run.reference.code import located
 from pto.run.reference.control import require_step

@@ -23,7 +23,7 @@ from pto.run.jit.emit.simt.phases import ItemSlot, Phases, pointer_to
 from pto.run.jit.ir import kinds
 from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm.condition import TRUE
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import Lowered, ScalarValue
 from pto.run.reference import simt

@@ -26,7 +26,8 @@ from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import TRUE
-from pto.run.jit.llvm.text import I32, I64, Val
+from pto.run.jit.llvm.text import I32, I64
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.context import ITEMS
 from pto.run.jit.runtime.values import (
     Lowered,

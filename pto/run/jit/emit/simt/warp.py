@@ -27,7 +27,8 @@ from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import I32, I64, Text, Val, vector
+from pto.run.jit.llvm.text import I32, I64, Text, vector
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime import context
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from pto.run.jit.ir.kinds import BOOL
 from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Val, vector
+from pto.run.jit.llvm.text import vector
+from pto.run.jit.llvm.value import Val, prefix_of
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.context import SCRATCH_BUFFER
 
@@ -64,7 +65,7 @@ def pack(
                 return
             found, room = x.new(f"and {kind} {found}, {m.mask}"), x.stack(word)
             x.store(word, x.new(f"bitcast {kind} {found} to {word}"), room, 8)
-            masked.copy_bytes(x, at, room, x.up(x.prefix_masks[m.mask], 8))
+            masked.copy_bytes(x, at, room, x.up(prefix_of(m.mask), 8))
 
         m.strips(Number(x, i), width, put, [], upright=False)
 
@@ -122,7 +123,7 @@ def bit(m: Mover, mask: TileRef, i: Index, j: Index) -> Symbol:
     else:  # no byte behind the last
         room = x.stack(word)
         x.store(word, 0, room, 8)
-        masked.copy_bytes(x, room, at, x.up(x.prefix_masks[m.mask], 8))
+        masked.copy_bytes(x, room, at, x.up(prefix_of(m.mask), 8))
         found = x.load(word, room, 8)
     return j.lanes.symbol(BOOL, x.new(f"bitcast {word} {found} to {vector(count, 'i1')}"))
 

@@ -14,7 +14,8 @@ from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of
-from pto.run.jit.llvm.text import Val, element, vector
+from pto.run.jit.llvm.text import element, vector
+from pto.run.jit.llvm.value import Val
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef

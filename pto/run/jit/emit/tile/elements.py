@@ -22,7 +22,8 @@ from pto.run.jit.ir.strided import Strided
 from pto.run.jit.llvm import lanes, picks, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Text, Val, element, mangled, vector
+from pto.run.jit.llvm.text import Text, element, mangled, vector
+from pto.run.jit.llvm.value import StoredNumbers, Val, Value, facts
 from pto.run.jit.runtime.values import TileDesc, ViewDesc
 
 _STRIP: Final = 64  # bytes of the widest element in a strip of lanes
@@ -134,14 +135,13 @@ class Elements(Numbers):
             pointer = x.at(tile.pointer, x.mul(at.start.value, size))
             if at.step == 0:
                 return spot.spread(kind, x.load(item, pointer))
-            if where is not None and mask is not None:
-                x.prefix_masks.pop(mask, None)
             name = masked.load_lanes(x, dtype, spot.count, pointer, mask)
             if mask is None and kind.kind in "iu" and size < 8:
-                x.index_arrays[name] = picks.Numbers(pointer, 8 * size)
+                name = Value(name, numbers=StoredNumbers(pointer, 8 * size))
             return spot.symbol(kind, name)
-        if mask is None and at.vector in x.index_arrays and spot.count > 1:
-            numbers = x.index_arrays[at.vector]._replace(unit=size)
+        numbers = facts(at.vector).numbers
+        if mask is None and numbers is not None and spot.count > 1:
+            numbers = numbers._replace(unit=size)
             return spot.symbol(kind, picks.pick(x, tile.pointer, spot.count, item, numbers))
         return self.gather(tile, at * size, dtype, mask)
 
@@ -161,17 +161,16 @@ class Elements(Numbers):
             only = shuffles.constants("i1", [int(n < near - 1) for n in range(near)])
         elif mask is None:
             only = None
-        elif mask not in x.prefix_masks and near > count:
+        elif facts(mask).prefix is None and near > count:
             bits, apart = (
                 vector(count, "i1"),
                 (n // 2 if n % 2 == 0 else count for n in range(near)),
             )
             order = shuffles.numbers(list(apart))
             only = x.new(f"shufflevector {bits} {mask}, {bits} zeroinitializer, {order}")
-        elif mask not in x.prefix_masks:
+        elif (many := facts(mask).prefix) is None:
             return None
         else:
-            many = x.prefix_masks[mask]
             whole = x.sub(x.mul(many, 2), 1) if near > count else x.up(many, at.repeat)
             only = masked.prefix_mask(x, near, whole)
         pointer = x.at(tile.pointer, x.mul(at.start.value, dtype.itemsize))
@@ -216,8 +215,9 @@ class Elements(Numbers):
         item = element(dtype)
         pointers = vector(count, "ptr")
         bits = vector(count, "i1")
-        if mask is None and at.vector in x.index_arrays and count > 1:
-            numbers = x.index_arrays[at.vector]._replace(unit=dtype.itemsize)
+        numbers = facts(at.vector).numbers
+        if mask is None and numbers is not None and count > 1:
+            numbers = numbers._replace(unit=dtype.itemsize)
             picks.put(x, tile.pointer, count, item, numbers, items)
             return
         type, nbytes = vector(count, item), at * dtype.itemsize

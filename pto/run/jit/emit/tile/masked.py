@@ -6,7 +6,6 @@ An instruction becomes one function, called with addresses and extents.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
@@ -15,7 +14,8 @@ from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lane_masks, native, shuffles
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Symbol, reduced
-from pto.run.jit.llvm.text import Text, Val, element, mangled, vector
+from pto.run.jit.llvm.text import Text, element, mangled, vector
+from pto.run.jit.llvm.value import Val, Value, facts
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
 VECTOR_BYTES = 256
@@ -81,8 +81,7 @@ def prefix_mask(x: Text, lanes: int, count: Val) -> str:
     all = shuffles.spread(x, "i32", lanes, small)
     numbers = ", ".join(f"i32 {n}" for n in range(lanes))
     found = x.new(f"icmp ult {type} <{numbers}>, {all}")
-    x.prefix_masks[found] = count
-    return found
+    return Value(found, prefix=count)
 
 
 def copy_bytes(x: Text, to: str, source: str, nbytes: Val) -> None:
@@ -96,10 +95,11 @@ def load_lanes(x: Text, dtype: DType, lanes: int, pointer: str, mask: str | None
     type, bits = vector(lanes, item), vector(lanes, "i1")
     if mask is None:
         return x.load(type, pointer)
-    if mask in x.prefix_masks and not native.target().has_masks:
+    prefix = facts(mask).prefix
+    if prefix is not None and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, "zeroinitializer", room, 64)
-        copy_bytes(x, room, pointer, x.mul(x.prefix_masks[mask], dtype.itemsize))
+        copy_bytes(x, room, pointer, x.mul(prefix, dtype.itemsize))
         return x.load(type, room, 64)
     name = f"@llvm.masked.load.v{lanes}{mangled(item)}.p0"
     x.declare(f"declare {type} {name}(ptr, i32, {bits}, {type})")
@@ -115,10 +115,11 @@ def store_lanes(
     if mask is None:
         x.store(type, value, pointer)
         return
-    if mask in x.prefix_masks and not native.target().has_masks:
+    prefix = facts(mask).prefix
+    if prefix is not None and not native.target().has_masks:
         room = x.stack(type)
         x.store(type, value, room, 64)
-        copy_bytes(x, pointer, room, x.mul(x.prefix_masks[mask], dtype.itemsize))
+        copy_bytes(x, pointer, room, x.mul(prefix, dtype.itemsize))
         return
     lane_masks.store(x, item, lanes, value, pointer, mask)
 
@@ -134,7 +135,7 @@ def strips(x: Text, lanes: int, count: Val, body: Callable[[Val, str | None], No
 
 
 def folded_strips(
-    x: Text, lanes: int, count: Val, first: Sequence[Symbol], strip: Callable[..., Any]
+    x: Text, lanes: int, count: Val, first: Sequence[Symbol], strip: Callable[..., Sequence[Symbol]]
 ) -> Sequence[Symbol]:
     """values = strip(first element, values, mask) for strips of `lanes` elements, from `first` on;
     the last strip is masked."""
@@ -161,7 +162,7 @@ def folded_strips(
     ]
 
 
-def key_of(s: OpContext, *parts: Any) -> str:
+def key_of(s: OpContext, *parts: object) -> str:
     """The key of the function of an instruction: everything except addresses and extents."""
     attrs = sorted((name, str(value)) for name, value in s.op.attrs.items())
     return repr((s.case.row.name, s.case.profile.name, attrs, *parts))

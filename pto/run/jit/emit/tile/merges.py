@@ -13,7 +13,8 @@ from pto.run.jit.emit.tile.elements import Elements
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Lanes, cast
 from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import Text, Val
+from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import Val
 
 _I64 = np.dtype(np.int64)
 _LANES = 8

@@ -22,7 +22,8 @@ from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
-from pto.run.jit.llvm.text import Text, Val, scalar_type
+from pto.run.jit.llvm.text import Text, scalar_type
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import TileDesc
 from pto.run.reference.tiles import accumulator
 

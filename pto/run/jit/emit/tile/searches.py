@@ -15,7 +15,8 @@ from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Text, Val, scalar_type
+from pto.run.jit.llvm.text import Text, scalar_type
+from pto.run.jit.llvm.value import Val, prefix_of
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.mover import Mover
@@ -103,7 +104,10 @@ def best_along(m: Mover, line: Index, count: Any, at: At, greatest: bool) -> tup
     x = m.x
     spot = line.lanes
     mask = m.mask
-    last = x.add(line.start.value, x.sub(spot.count if mask is None else x.prefix_masks[mask], 1))
+    last = x.add(
+        line.start.value,
+        x.sub(spot.count if mask is None else prefix_of(mask), 1),
+    )
     m.use(lanes.Lanes(x, 1), None)
     kind = at(line.start, Number(x, 0)).dtype
     search = _Search(x, kind, m.number(count), greatest)

@@ -17,7 +17,7 @@ from pto.run.jit.ir import kinds
 from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef

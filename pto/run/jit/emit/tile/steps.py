@@ -34,7 +34,8 @@ from pto.run.jit.ir.nest import FAR, Nest, Source, Step
 from pto.run.jit.ir.strided import Access
 from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
-from pto.run.jit.llvm.text import Text, Val
+from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference.tiles import repeats
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
-from typing import Any
 
 from pto.isa.meaning.lanes import PARTIALS
 from pto.run.jit.emit.frame import Parameters
@@ -21,7 +20,8 @@ from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import FALSE, Condition, all_of
 from pto.run.jit.llvm.lowering import cost, lower
-from pto.run.jit.llvm.text import Text, Val, element, scalar_type, vector
+from pto.run.jit.llvm.text import Text, element, scalar_type, vector
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
 
@@ -289,7 +289,9 @@ class _Pass:
         """All columns of some rows, side by side; returns the totals of each row."""
         rows, many = [_Row(self, i, nontemporal) for i in numbers], len(self.folds)
 
-        def strip(j: Val, accs: Sequence[lanes.Symbol], mask: str | None = None) -> Any:
+        def strip(
+            j: Val, accs: Sequence[lanes.Symbol], mask: str | None = None
+        ) -> list[lanes.Symbol]:
             for row in rows:
                 row.begin(j, mask, scalars)
                 for step in self.steps:

@@ -10,7 +10,7 @@ from pto.core.tile import TileType
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.ir.strided import Access, Strided, coalesced, row_major
 from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.text import Val
+from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import TileDesc
 
 

@@ -24,6 +24,7 @@ from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.shuffles import NONE, shuffle
 from pto.run.jit.llvm.text import scalar_type
+from pto.run.jit.llvm.value import MaskedLanes, Value
 from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue, Vector
 from pto.run.reference.vectors import VectorOperands
 
@@ -79,7 +80,8 @@ def _result(
     reg = items_of(spot, found, kind)
     if mask is not None:
         whole, reg = reg, lanes.where(spot, mask, reg, reg.like(0))
-        s.x.zero_where_off[str(reg.name)] = str(whole.name), str(mask.name)
+        known = MaskedLanes(whole.name, mask.name)
+        reg = spot.symbol(reg.dtype, Value(reg.name, masked=known))
     own = shape.lanes(kind)
     if own.step > 1:
         picks = np.full(kind.lanes, NONE)

@@ -11,8 +11,9 @@ import numpy as np
 from pto.core.constants import VREG_BYTES
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.llvm import lane_masks, lanes, native
-from pto.run.jit.llvm.picks import Numbers, pick, put
-from pto.run.jit.llvm.text import Text, Val, vector
+from pto.run.jit.llvm.picks import pick, put
+from pto.run.jit.llvm.text import Text, vector
+from pto.run.jit.llvm.value import StoredNumbers, Val
 
 _TOGETHER = 16  # lanes that are written out, at most
 
@@ -81,7 +82,7 @@ def gathered(
     out, at = spilled(s, (type, first), (places.type, places.name))
 
     def part(x: Text, i: Val, some: int) -> None:
-        found = pick(x, "%p1", some, item, Numbers(_item(x, 64, "%p2", i), 64))
+        found = pick(x, "%p1", some, item, StoredNumbers(_item(x, 64, "%p2", i), 64))
         x.store(vector(some, item), found, _item(x, width, "%p0", i))
 
     def lane(x: Text, i: Val) -> None:
@@ -115,7 +116,7 @@ def scattered(
 
     def part(x: Text, i: Val, some: int) -> None:
         found = x.load(vector(some, item), _item(x, width, "%p1", i))
-        put(x, "%p0", some, item, Numbers(_item(x, 64, "%p2", i), 64), found)
+        put(x, "%p0", some, item, StoredNumbers(_item(x, 64, "%p2", i), 64), found)
 
     def lane(x: Text, i: Val) -> None:
         value = x.load(item, _item(x, width, "%p1", i))

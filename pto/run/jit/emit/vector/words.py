@@ -25,7 +25,8 @@ from pto.run.jit.llvm import lanes, shuffles
 from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
-from pto.run.jit.llvm.text import Val, vector
+from pto.run.jit.llvm.text import vector
+from pto.run.jit.llvm.value import Val, facts
 from pto.run.jit.runtime.values import Lowered, Mask, PointerDesc, Stream
 
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")
@@ -50,9 +51,9 @@ class Words(vmi.Words):
     def field(self, value: Any) -> Number:
         return self.number(value) & 0xFFFF
 
-    def word(self, number: Number, item: Kind) -> Symbol:
-        low = self.x.new(f"trunc i64 {number.value} to i{8 * item.itemsize}")
-        return self._of(1).spread(item, low)
+    def word(self, number: Number, storage: Kind) -> Symbol:
+        low = self.x.new(f"trunc i64 {number.value} to i{8 * storage.itemsize}")
+        return self._of(1).spread(storage, low)
 
     # ---- items that follow each other
 
@@ -112,9 +113,9 @@ class Words(vmi.Words):
         step: int = 1,
     ) -> None:
         at, bits = self._at(access, target, count, step), "" if on is None else str(on.name)
-        whole, same = self.x.zero_where_off.get(str(values.name), ("", ""))
-        if bits and same == bits:  # lanes that are off are not stored, so they need not be zero
-            values = values.lanes.symbol(values.dtype, whole)
+        masked = facts(values.name).masked
+        if masked is not None and bits and masked.mask == bits:  # what is off is not stored
+            values = values.lanes.symbol(values.dtype, masked.lanes)
         item = np.dtype(f"u{access.dtype.itemsize}")
         name = self.reinterpret(values, item).name
         kind = f"i{8 * item.itemsize}"
