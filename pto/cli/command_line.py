@@ -10,7 +10,9 @@ from typing import Any, NoReturn
 
 from pto.core.errors import fail, nearest
 
-TEXT, PYTHON, CPP = ".pto programs", "Python kernels", "C++ kernels"
+TEXT = ".pto programs"
+PYTHON = "Python kernels"
+CPP = "C++ kernels"
 _PYTHON_FILE = re.compile(r".+\.py(:\w+)?")
 CPP_ENDINGS = (".cpp", ".cc", ".cxx", ".cce")
 _ARGPARSE = re.compile(r"argument (\S+): (.*)", re.DOTALL)

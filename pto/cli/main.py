@@ -20,7 +20,10 @@ from pto.cli import findings, settings
 from pto.cli.command_line import CommandLine
 from pto.core.errors import Diagnostic, PtoError, fail, nearest
 
-CLEAN, FINDINGS, USAGE, BROKEN = 0, 1, 2, 3
+CLEAN = 0
+FINDINGS = 1
+USAGE = 2
+BROKEN = 3
 _INTERRUPTED, _READER_GONE = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 VERBS = {

@@ -145,7 +145,9 @@ def _may_meet(parts: Sequence[RangeResult]) -> bool:
 def _in_order(
     grid: LaunchGrid, payload: Payload, data: Sequence[Bytes], parts: Sequence[RangeResult]
 ) -> int:
-    written, again, is_serial = NOTHING, 0, False
+    written = NOTHING
+    again = 0
+    is_serial = False
     for part in parts:
         if is_serial or part.reads is None or meet(part.touched, written):
             part = RangeRun(payload, data, keeps=False).run(grid, part.first, part.end)

@@ -99,7 +99,9 @@ class Worker:
 
     def forget(self) -> None:
         """Drop the arrays of the launch that has ended."""
-        self._launch, self._shared, self._data = "", (), []
+        self._launch = ""
+        self._shared = ()
+        self._data = []
 
     def _node(self) -> str:
         ray: Any = import_module("ray")

@@ -124,7 +124,9 @@ class WorkerPool:
             self._stop(worker)
             return
         hello.require_alike()
-        worker.node, worker.host, worker.pid = hello.node, hello.host, hello.pid
+        worker.node = hello.node
+        worker.host = hello.host
+        worker.pid = hello.pid
 
     def require_worker(self) -> None:
         if not self.ready:

@@ -21,8 +21,12 @@ try:
 except ModuleNotFoundError:  # Windows
     resource = None
 
-_NO_NEW_PRIVILEGES, _SECCOMP, _DEATH_SIGNAL = 38, 22, 1  # of prctl
-_CREATE_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446  # system calls, on every processor
+_NO_NEW_PRIVILEGES = 38  # of prctl
+_SECCOMP = 22  # of prctl
+_DEATH_SIGNAL = 1  # of prctl
+_CREATE_RULESET = 444  # system calls, on every processor
+_ADD_RULE = 445  # system calls, on every processor
+_RESTRICT = 446  # system calls, on every processor
 _READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read a file, list a folder
 _FILE_ACCESS = (1 << 13) - 1  # all rights of the first version: read, write, make, remove
 
@@ -51,8 +55,14 @@ _REFUSED = {
 _MACHINES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}  # column, id, clone
 _CLONE3, _OTHER_ABI = 435, 0x40000000  # numbers from there on are those of x32
 _THREAD = 0x00010000  # CLONE_THREAD
-_ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
-_LOAD, _EQUAL, _LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW = 0x7FFF0000
+_EPERM = 0x00050001
+_ENOSYS = 0x00050026
+_LOAD = 0x20
+_EQUAL = 0x15
+_LEAST = 0x35
+_ANY_BIT = 0x45
+_RETURN = 0x06
 
 
 def limit(seconds: float, megabytes: int) -> None:

@@ -136,7 +136,9 @@ def matrix_view(layout: GlobalLayout, rows: int, cols: int, itemsize: int) -> tu
 
     pto-isa pto_tile.hpp, helpers of strides.
     """
-    h, w, c0 = MX_ROW_LEN, MX_COL_LEN, C0_SIZE_BYTE // itemsize
+    h = MX_ROW_LEN
+    w = MX_COL_LEN
+    c0 = C0_SIZE_BYTE // itemsize
     nz = FRACTAL_NZ_ROW
     # layout: (rows must be a multiple of, cols must be a multiple of, shape)
     forms: dict[str, tuple[int, int, Shape5]] = {

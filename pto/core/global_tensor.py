@@ -144,7 +144,9 @@ class GlobalTensor:
         start = _five(offsets, 0)
         size: Shape5 = _join(self.shape[: RANK - len(sizes)], sizes)
         for axis in range(RANK):
-            first, count, limit = start[axis], size[axis], self.shape[axis]
+            first = start[axis]
+            count = size[axis]
+            limit = self.shape[axis]
             if first < 0 or count < 0 or first + count > limit:
                 raise self._outside(axis - RANK + len(sizes), first, count, limit)
         skipped = sum(n * step for n, step in zip(start, self.strides, strict=True))

@@ -220,7 +220,9 @@ class Frame:
     @cached_property
     def axes(self) -> tuple[Axis, Axis]:
         """Row axis and column axis: the offset of an element is the sum of its two positions."""
-        h, w, inside = self.h, self.w, Mode(self.w, 1)
+        h = self.h
+        w = self.w
+        inside = Mode(self.w, 1)
         if self.order is ElementOrder.PLAIN:
             return (Mode(REST, self.cols),), (Mode(REST, 1),)
         if self.order is ElementOrder.BOX_COLUMNS:

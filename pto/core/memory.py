@@ -100,7 +100,9 @@ class Memory:
                 f"not {data.dtype} of shape {data.shape}",
             )
         memory = cls.__new__(cls)
-        memory.space, memory.align, memory.data = space, align, data
+        memory.space = space
+        memory.align = align
+        memory.data = data
         return memory
 
     @property

@@ -112,9 +112,13 @@ def absolute(a: Any) -> Lanes:
 
 
 copysign, signbit = primitive(np.copysign), primitive(np.signbit)
-isnan, isinf, isfinite = primitive(np.isnan), primitive(np.isinf), primitive(np.isfinite)
+isnan = primitive(np.isnan)
+isinf = primitive(np.isinf)
+isfinite = primitive(np.isfinite)
 sqrt, rint = primitive(np.sqrt), primitive(np.rint)
-floor, ceil, trunc = primitive(np.floor), primitive(np.ceil), primitive(np.trunc)
+floor = primitive(np.floor)
+ceil = primitive(np.ceil)
+trunc = primitive(np.trunc)
 
 
 @primitive

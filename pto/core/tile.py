@@ -210,7 +210,9 @@ class Tile:
         if valid != self._valid:
             _require_valid(self.type, valid)
         copied = _new(Tile)
-        copied.type, copied.memory, copied.address = self.type, self.memory, self.address
+        copied.type = self.type
+        copied.memory = self.memory
+        copied.address = self.address
         copied._valid, copied._pitch = valid, self._pitch
         copied._plain, copied._part = self._plain, self._part
         copied.nbytes = self.nbytes

@@ -234,7 +234,9 @@ def _of_source(
 
 
 def _built(compiler: CxxCompiler, wanted: Build) -> Path:
-    profile, sources, extra = wanted.profile, wanted.sources, wanted.extra
+    profile = wanted.profile
+    sources = wanted.sources
+    extra = wanted.extra
     base = _base(profile, compiler)
     with tempfile.TemporaryDirectory(dir=base) as scratch:
         work = Path(scratch)

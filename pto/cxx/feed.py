@@ -329,7 +329,10 @@ class AgentState:
     def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
         """Tiles without an address in a sequence of records: their buffer, size and lifetime."""
         found: dict[int, tuple[Space, int, int, int]] = {}
-        at, number, bound, placed = 0, 0, set[int](), set[Space]()
+        at = 0
+        number = 0
+        bound = set[int]()
+        placed = set[Space]()
         users: dict[int, tuple[int, ...]] = {}  # name -> the first record that uses it
         while at < len(words):
             length, middle = words[at], at + 2 + words[at + 1]

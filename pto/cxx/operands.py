@@ -110,7 +110,9 @@ def _view(operand: Passed, type: View) -> Maker:
     kind, layout = element(operand.element), global_layout(operand.facts)
     assert kind is not None
     shape = tuple(size or 0 for size in type.shape)
-    at, paired, (axis, wider) = operand.at, operand.paired, operand.widen
+    at = operand.at
+    paired = operand.paired
+    (axis, wider) = operand.widen
 
     def make(state: AgentState, values: Sequence[int]) -> GlobalTensor:
         key = (kind.name, shape, layout.name, paired, *values[at : at + 6])

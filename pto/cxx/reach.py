@@ -34,7 +34,9 @@ def used(entry: str, texts: Iterable[str]) -> str:
     name = entry.partition("<")[0].rpartition("::")[2].strip()
     if name not in definitions:  # from a macro or another file: everything counts as used
         return "\n".join([*outside, *(b for bodies in definitions.values() for b in bodies)])
-    visited, waiting, used_bodies = {name}, [name], list[str]()
+    visited = {name}
+    waiting = [name]
+    used_bodies = list[str]()
     while waiting:
         for body in definitions.get(waiting.pop(), ()):
             used_bodies.append(body)

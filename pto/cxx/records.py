@@ -140,8 +140,12 @@ def global_layout(facts: Any) -> Any:
 
 def read(words: Sequence[int], build: NativeBuild) -> RecordedCall:
     """Decode the call-site part of a record."""
-    name, path, count = build.string(words[0]), words[1], words[2]
-    at, place, found = 3, 0, list[Passed]()
+    name = build.string(words[0])
+    path = words[1]
+    count = words[2]
+    at = 3
+    place = 0
+    found = list[Passed]()
     group: list[Passed] = []
     while at < len(words):
         if words[at] == GROUP:  # its root and tensors are the last arguments

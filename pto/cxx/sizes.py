@@ -139,7 +139,9 @@ def _scratched(bound: BoundCall, profile: str) -> None:
     if not isinstance(kind, TileBuf):
         return
     for operand in bound.row.operands:
-        scratch, tile_type, wanted = bound.passed(operand.name), bound.tile(operand.name), kind.tile
+        scratch = bound.passed(operand.name)
+        tile_type = bound.tile(operand.name)
+        wanted = kind.tile
         if operand.role != "tmp" or scratch is None or tile_type is None:
             continue
         if tile_type.dtype is wanted.dtype or tile_type.layout.name != "ND":
@@ -188,7 +190,9 @@ def _scales_of(bound: BoundCall, name: str, was: TileType | None) -> None:
 def _exchanged(bound: BoundCall, profile: str) -> None:
     """A move into L0 that exchanges rows and columns of one-byte elements: the headers write the
     boxes of the valid region side by side, also without CompactMode (TMovToRight, TExtractToB)."""
-    src, dst, tile = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
+    src = bound.passed("src")
+    dst = bound.passed("dst")
+    tile = bound.tile("dst")
     if profile == "cpu" or src is None or dst is None or tile is None:
         return
     is_operand = tile.role in (Role.LEFT, Role.RIGHT) and tile.itemsize == 1
@@ -242,7 +246,9 @@ def _turned(bound: BoundCall) -> None:
     """Boxes of packed values: two values of a row share a byte in row-major boxes, else two of a
     column. C++ indices count values, here bytes; for one element in UB they are bytes already
     (a5/TExtract.hpp, TExtractVecToVecNZScalarImpl)."""
-    src, dst, tile = bound.passed("src"), bound.passed("dst"), bound.tile("dst")
+    src = bound.passed("src")
+    dst = bound.passed("dst")
+    tile = bound.tile("dst")
     if src is None or dst is None or src.facts is None or dst.facts is None:
         return
     kind = element(src.element)
@@ -323,7 +329,9 @@ def _fitted(tile: Passed, view: Passed, profile: str) -> tuple[Passed, Passed] |
         wider = 0
     elif of.role in (Role.VEC, Role.MAT) and of.layout.name == layout:
         # a2a3 counts gaps between lines, other profiles distances from line to line
-        shape[along], across_size, wider = width, lines, width - length if profile == "a2a3" else 0
+        shape[along] = width
+        across_size = lines
+        wider = width - length if profile == "a2a3" else 0
     else:
         return None
     valid = (across_size, width) if layout == "ND" else (width, across_size)

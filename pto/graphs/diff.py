@@ -136,7 +136,9 @@ class DiffReport:
             return False
         loc = None if task["loc"] is None else Loc(task["loc"][0], task["loc"][1])
         if len(ours) != len(theirs):
-            wrong, far, scale = len(ours), 0.0, 0.0
+            wrong = len(ours)
+            far = 0.0
+            scale = 0.0
         else:
             if ours.dtype.kind in "iu":
                 rtol = atol = 0.0

@@ -127,7 +127,9 @@ def _axes(a: TensorBox, b: TensorBox) -> list[tuple[int, int, int, int]] | None:
     if any(not inner or outer % inner for outer, inner in pairwise(strides)):
         return None
     out: list[tuple[int, int, int, int]] = []
-    first, second, span = a.start, b.start, 0
+    first = a.start
+    second = b.start
+    span = 0
     for n, stride in enumerate(strides):
         (x, first), (y, second) = divmod(first, stride), divmod(second, stride)
         span = strides[n - 1] // stride if n else 1 << 62

@@ -259,7 +259,9 @@ def opened(
 
 def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> None:
     ran = ready.run(watched=how.sanitize)
-    outcome.tasks, outcome.edges, outcome.findings = ran.tasks, ran.edges, ran.findings
+    outcome.tasks = ran.tasks
+    outcome.edges = ran.edges
+    outcome.findings = ran.findings
     wrong = ready.judge()
     status = "wrong" if wrong else "golden" if ready.has_golden else "ran"
     outcome.word, outcome.why = status, wrong
@@ -272,7 +274,9 @@ def _run(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> N
 def _check(ready: OpenScene | PythonGraph, how: RunOptions, outcome: Outcome) -> None:
     """Run the orchestration alone."""
     report = ready.dry()
-    outcome.tasks, outcome.edges, outcome.findings = report.tasks, report.edges, report.findings
+    outcome.tasks = report.tasks
+    outcome.edges = report.edges
+    outcome.findings = report.findings
     outcome.word = "races" if report.errors else "checked"
     facts = [
         f"{report.slots:,} slots and {report.heap / (1 << 20):,.1f} MiB of a ring held at most"
@@ -294,7 +298,9 @@ def _run_chips(scene: scenes.Scene, how: RunOptions, outcome: Outcome) -> None:
             with _python():
                 outcome.why = scene.on_chips(worker, programs)
             if seed is None:
-                first, outcome.tasks, outcome.edges = worker.results, worker.tasks, worker.edges
+                first = worker.results
+                outcome.tasks = worker.tasks
+                outcome.edges = worker.edges
             if outcome.why:
                 break
             if worker.results != first:

@@ -86,7 +86,9 @@ class _Simulation:
         dispatch: Dispatch,
         without: Collection[tuple[int, int]],
     ) -> None:
-        self._tasks, self._times, self._costs = graph.tasks, times, dispatch
+        self._tasks = graph.tasks
+        self._times = times
+        self._costs = dispatch
         self._clusters = clusters
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._count = 0

@@ -171,7 +171,9 @@ class Coalesce:
     def _reset(self, gone: Value) -> None:
         """Replace the allocation of a merged buffer: its first use resets the region, not earlier,
         because the other tile may be read until then."""
-        op, tile, into = gone.maker, self._by_root[gone], self._by_root[self._rep(gone)]
+        op = gone.maker
+        tile = self._by_root[gone]
+        into = self._by_root[self._rep(gone)]
         assert op is not None
         uses = _users(gone, op.home)
         if len(uses) > 1 and uses[0].row is SET_VALIDSHAPE:

@@ -140,14 +140,18 @@ def _say(session: Session, parts: Iterable[object]) -> None:
     the last one; tiles have lines of their own."""
     text = ""  # not printed yet
     for part in parts:
-        text, number, line = f"{text} " if text else "", None, ""
+        text = f"{text} " if text else ""
+        number = None
+        line = ""
         for piece, form in _pieces(part):
             if isinstance(piece, str):
                 text += piece.replace("%", "%%")
                 continue
             if number is not None or (text and not isinstance(piece, Scalar)):
                 _line(session, line or text.rstrip(), number)
-                text, number, line = text.lstrip(", ") if line else "", None, ""
+                text = text.lstrip(", ") if line else ""
+                number = None
+                line = ""
             if isinstance(piece, Scalar):
                 text, number, line = "", piece.used(), text + _format(piece, form)
             else:

@@ -252,11 +252,9 @@ def _head(piece: Piece) -> Reader:
     closed = piece.source.text + "\n}" * head_reader.balance()
     reader = Reader(Source(piece.source.file, closed))
     piece.module = reader.program()
-    head_reader.aliases, head_reader.values, head_reader.homes = (
-        reader.aliases,
-        reader.values,
-        reader.homes,
-    )
+    head_reader.aliases = reader.aliases
+    head_reader.values = reader.values
+    head_reader.homes = reader.homes
     piece.block.ops = list(piece.module.op.regions[0].block.ops)
     return reader
 

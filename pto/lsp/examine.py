@@ -157,7 +157,9 @@ class LineFacts:
     def __init__(
         self, module: Module, profile: str, file: str, formulas: Values, runs: bool
     ) -> None:
-        self.profile, self.formulas, self.runs = profile, formulas, runs
+        self.profile = profile
+        self.formulas = formulas
+        self.runs = runs
         self.ops: defaultdict[int, list[Operation]] = defaultdict(list)
         self.left: dict[int, Value] = {}  # the tile that a line defines
         for op in module.op.walk():

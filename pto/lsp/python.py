@@ -247,7 +247,9 @@ def _table(rows: Sequence[dict[str, str]]) -> str:
 
 def _diagnostic(entry: dict[str, Any]) -> Diagnostic:
     notes = tuple(Note(n["message"], _loc(n["loc"])) for n in entry["notes"])
-    code, message, loc = entry["code"], entry["message"], _loc(entry["loc"])
+    code = entry["code"]
+    message = entry["message"]
+    loc = _loc(entry["loc"])
     return Diagnostic(code, message, loc, entry["severity"], notes, entry["help"])
 
 

@@ -19,7 +19,10 @@ from pto.observe.sanitize import Sanitizer
 from pto.observe.trials import choose, entry_names
 from pto.verify.program import target_of
 
-LOST, GAINED, FENCE, WORK = "PTO-D220", "PTO-D221", "PTO-D222", "PTO-D223"
+LOST = "PTO-D220"
+GAINED = "PTO-D221"
+FENCE = "PTO-D222"
+WORK = "PTO-D223"
 _SHOWN = 4  # fences that a finding names
 Pair = tuple[int, int]  # numbers of aligned operations
 

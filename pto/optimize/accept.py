@@ -84,7 +84,9 @@ def _verdicts(module: Module, profile: Profile) -> dict[str, str]:
 
 
 def _require_equal(comparison: Comparison, profile: Profile) -> None:
-    before, after, args = comparison.before, comparison.after, comparison.args
+    before = comparison.before
+    after = comparison.after
+    args = comparison.args
     wanted = bits(before, args, _ENGINES[0], profile)
     for engine in _ENGINES:
         if bits(after, args, engine, profile) != wanted:

@@ -65,7 +65,9 @@ class _Axes:
 
     def factors(self, value: Value) -> Factors | None:
         """The factors of the positions in a sum; None if it is no sum of multiples."""
-        axis, maker, owner = self.position(value), value.maker, value.owner
+        axis = self.position(value)
+        maker = value.maker
+        owner = value.owner
         if axis is not None:
             return {axis: 1}
         if isinstance(owner, Block) and owner.region.owner.control is Control.FOR:

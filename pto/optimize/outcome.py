@@ -64,7 +64,9 @@ class Task:
         space = self.space()
         search = Search(self.program, self.written, space, self.bench, self.data, _SECONDS)
         start = Point(self.written, {})
-        point, checked, before = search.best(), (), search.timing(start)
+        point = search.best()
+        checked = ()
+        before = search.timing(start)
         after = before if point == start else search.timing(point)
         if after.us > before.us:
             point, after = start, before

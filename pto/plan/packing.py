@@ -49,7 +49,9 @@ def spread(
     longest pause that fits is found by bisection; with the longest of all nothing is shared.
     """
     pause = max((i.last for i in (*items, *fixed)), default=0)
-    packing, fits, fails = None, -1, pause + 1
+    packing = None
+    fits = -1
+    fails = pause + 1
     while fails - fits > 1:
         longer, pinned = (
             [replace(i, last=i.last + pause) for i in group] for group in (items, fixed)

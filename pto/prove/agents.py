@@ -68,7 +68,9 @@ class Agent:
         self, n: int, run: SideFunction, sub: int, plans: Sequence[FunctionPlan], profile: Profile
     ) -> None:
         self.first = n * len(PIPES)  # its first pipe
-        self.function, self.side, self.sub = run.function, run.name, sub
+        self.function = run.function
+        self.side = run.name
+        self.sub = sub
         self._plans, self._profile = plans, profile
         self.outside = GlobalViews(self.function)
         self.at: dict[Phase, int] = {}

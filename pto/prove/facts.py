@@ -194,7 +194,9 @@ class _UseWalk(FlowWalk[Regions]):
                     inner.windows[id(arg)] = values.window(value)
             elif is_integer(arg):
                 inner.numbers[id(arg)] = values.number(value)
-        outer, self.state, self.values = self.state, Regions(), inner
+        outer = self.state
+        self.state = Regions()
+        self.values = inner
         self._calls += 1
         body = function.regions[0].block
         self.block(body, guards)

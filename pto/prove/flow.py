@@ -53,7 +53,9 @@ class FlowWalk(ABC, Generic[S]):
 
     def _branch(self, op: Operation, known_guards: Guards) -> None:
         """Walk the arms that may run."""
-        entry, ways, condition = self.state, list[S](), op.operands[0]
+        entry = self.state
+        ways = list[S]()
+        condition = op.operands[0]
         sure = decided(self.values, condition, known_guards)
         for n, holds in enumerate((True, False)):
             if sure in (None, holds):

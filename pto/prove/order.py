@@ -189,7 +189,9 @@ class OrderWalk:
 
     def queue(self, item: QueueNode, state: OrderState) -> bool:
         """Run an operation on a queue; False if it has to wait."""
-        op, order, pipe = item.op, item.op.order, self.agent.first + item.pipe
+        op = item.op
+        order = item.op.order
+        pipe = self.agent.first + item.pipe
         out, frees = isinstance(order, Push), isinstance(order, Free)
         channels = [c for c in self._channels if c.ring == item.ring]
         channels = [c for c in channels if self.agent is (c.producer if out else c.consumer)]

@@ -191,7 +191,9 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
     # ---- reads and writes
 
     def _read(self, op: Operation, part: TilePart, guards: Guards) -> None:
-        most, state, line = part.bytes(all=True), self.state, as_line(part)
+        most = part.bytes(all=True)
+        state = self.state
+        line = as_line(part)
         assert most is not None
         reach = most << part.place - part.start
         is_lost = bool(state.lost.get(part.slot, 0) & reach)

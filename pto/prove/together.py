@@ -155,7 +155,9 @@ class _Together(OrderWalk):
         try:
             steps = self._met(step, left) or self._all(step, left)
         except Undecided as end:
-            steps, why, self.problems = [], end, before
+            steps = []
+            why = end
+            self.problems = before
         steps = steps or self._unrolled(step, left) or self._forked(step, left)
         if not steps:
             nodes = [step.node(n) for n in left]

@@ -49,7 +49,9 @@ class _Worker:
     done: set[str] = field(default_factory=set[str])
 
     def take(self, job: CaseJob) -> None:
-        self.job, self.result, self.done = job, "", set()
+        self.job = job
+        self.result = ""
+        self.done = set()
         self.peer.pipe.send(job)
 
 

@@ -130,7 +130,9 @@ def _copy_of(group: Sequence[Operation], first: Sequence[Operation], position: i
 
 def _join(load: _Load, copies: Sequence[Operation], builder: Builder) -> None:
     """Let the load of the first iteration bring what all of them need."""
-    count, axis, window = len(copies), load.axis, load.window
+    count = len(copies)
+    axis = load.axis
+    window = load.window
     tiles = [op.group("dst")[0] for op in copies]
     extracts = [[use for use in dict.fromkeys(tile.uses) if use.row is not TLOAD] for tile in tiles]
     view = window.results[0].type

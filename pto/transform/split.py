@@ -46,7 +46,9 @@ _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
 )
 _TOKEN = (32, 16)  # a tile of zeros; its halves are tiles of boxes
 _WHOLE = {"split": Int(0, scalar_type(I8))}
-_INT, _LONG, _HALF = scalar_type(I32), scalar_type(I64), scalar_type(F16)
+_INT = scalar_type(I32)
+_LONG = scalar_type(I64)
+_HALF = scalar_type(F16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,9 @@ def _values(row: Instr, name: str) -> str | None:
 
 def _profile(case: Case) -> list[Diagnostic]:
     """The instruction, its features and its element type must exist on this profile."""
-    op, row, profile = case.op, case.row, case.profile
+    op = case.op
+    row = case.row
+    profile = case.profile
     if profile.name not in row.profiles:
         where = ", ".join(row.profiles) or "none"
         message = f"'{op.name}' op does not exist on profile {profile}; it does on {where}"
@@ -145,7 +147,9 @@ def _profile(case: Case) -> list[Diagnostic]:
 
 
 def _element_type(case: Case) -> list[Diagnostic]:
-    op, row, profile = case.op, case.row, case.profile
+    op = case.op
+    row = case.row
+    profile = case.profile
     allowed, elem = row.types.get(profile.name), case.elem(row.subject)
     if allowed is None or elem is None or set(elem.names) & allowed:
         return []

@@ -16,7 +16,9 @@ from pto.core.output import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK, PALE, GREY = "#222222", "#ffffff", "#b0b0b0"
+INK = "#222222"
+PALE = "#ffffff"
+GREY = "#b0b0b0"
 TITLE: dict[str, Any] = {"fontsize": 11, "loc": "left", "color": INK}
 
 

@@ -65,11 +65,9 @@ def picture(tile: TileType) -> Figure:
     pieces = cut(tile)
     figure = new_figure((13, 7.2), _headline(tile), "a tile")
     grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1), height_ratios=(1, 0.1))
-    overview, close, memory = (
-        figure.add_subplot(grid[0, 0]),
-        figure.add_subplot(grid[0, 1]),
-        figure.add_subplot(grid[1, :]),
-    )
+    overview = figure.add_subplot(grid[0, 0])
+    close = figure.add_subplot(grid[0, 1])
+    memory = figure.add_subplot(grid[1, :])
     _draw_tile(overview, tile, pieces)
     _draw_close_up(close, tile)
     _draw_memory(memory, tile, pieces)

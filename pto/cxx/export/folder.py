@@ -120,7 +120,9 @@ def export(
         raise fail("PTO-C002", why, help="name a device, such as 910b1")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise fail("PTO-U330", f"{out} exists and is not empty", help="name a new folder")
-    name, used, count = identifier(name), target.profile.name, int(np.prod(extents_of(blocks)))
+    name = identifier(name)
+    used = target.profile.name
+    count = int(np.prod(extents_of(blocks)))
     split = separate(module, target.profile, entry_functions(module, None)).required()
     original, module = module, split.module
     lists = [split.arguments(rank, blocks) for rank in lists]

@@ -84,7 +84,10 @@ class _Expressions:
     def __init__(
         self, steps: _ArithSteps, text: str, dims: dict[str, Value], others: dict[str, Value]
     ) -> None:
-        self.steps, self.p, self.dims, self.others = steps, steps.p, dims, others
+        self.steps = steps
+        self.p = steps.p
+        self.dims = dims
+        self.others = others
         self.words, at = list[str](), 0
         while word_match := _WORD.match(text, at):
             self.words.append(word_match[1])

@@ -48,7 +48,9 @@ class BlockGraph:
     def __init__(
         self, p: Parser, region: Region, labels: dict[str, Block], ends: dict[Block, BlockBranch]
     ) -> None:
-        self.p, self.region, self.ends = p, region, ends
+        self.p = p
+        self.region = region
+        self.ends = ends
         if len(region.blocks) > _MOST_BLOCKS:
             p.fail("PTO-P024", f"a region has {len(region.blocks)} blocks, {_MOST_BLOCKS} at most")
         for branch in ends.values():

@@ -56,7 +56,10 @@ class BlockBranch:
 def places(p: Parser, first: BlockBranch | None) -> tuple[list[int], int]:
     """First tokens of the blocks after the first one, and of the end of the region. Text may have
     blocks in any order; here definitions come before uses."""
-    starts, named, at, depth = dict[str, int](), dict[int, list[str]](), p.i, 0
+    starts = dict[str, int]()
+    named = dict[int, list[str]]()
+    at = p.i
+    depth = 0
     while p.kinds[at] != lx.END and (depth or p.texts[at] != "}"):
         text, kind = p.texts[at], p.kinds[at]
         if kind == lx.PUNCT:

@@ -135,7 +135,9 @@ class Cursor:
         that each use can be matched to its token."""
         if self.kind != lx.VALUE:
             self.fail("PTO-P020", f"expected an operand, got {self.shown()}")
-        at, value, name = self.i, self.named(), self.take()[1:]
+        at = self.i
+        value = self.named()
+        name = self.take()[1:]
         if value is not None:
             here = Value(value.type, value.name, value.owner)
             self.uses.append((at, here, value))
@@ -314,7 +316,9 @@ def distribute(
         )
     first = next((n for n, o in enumerate(operands) if o.variadic), len(operands))
     sizes = [0] * len(operands)
-    start, end, spare = 0, len(values), len(values) - required
+    start = 0
+    end = len(values)
+    spare = len(values) - required
     for n in (*range(first), *range(len(operands) - 1, first, -1)):  # behind a list, from the right
         o = operands[n]
         if o.optional:

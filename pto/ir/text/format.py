@@ -44,7 +44,10 @@ def compile_format(row: Instr) -> tuple[TextStep, ...]:
 
 class _Builder:
     def __init__(self, row: Instr, pieces: list[str], elsewhere: frozenset[str]) -> None:
-        self.row, self.pieces, self.elsewhere, self.i = row, pieces, elsewhere, 0
+        self.row = row
+        self.pieces = pieces
+        self.elsewhere = elsewhere
+        self.i = 0
 
     def until(self, end: str | None) -> tuple[TextStep, ...]:
         steps: list[TextStep] = []

@@ -61,7 +61,9 @@ def _hands_on(graph: BlockGraph, block: Block) -> bool:
 
 class _Lifter:
     def __init__(self, p: Parser, graph: BlockGraph) -> None:
-        self.p, self.graph, self.ends = p, graph, graph.ends
+        self.p = p
+        self.graph = graph
+        self.ends = graph.ends
         self.twins: dict[Value, Value] = {}  # value of the source -> its copy
         self.left, self.depth = _MOST_COPIES, 0
         self.dropped: set[Operation] = set()  # increments, implied by scf.for

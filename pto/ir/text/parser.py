@@ -124,7 +124,9 @@ class Parser(Cursor):
             for n in range(count):
                 key = name if count == 1 else f"{name}#{n}"
                 self.scopes[-1].setdefault(key, Value(POISON, key))
-        failed_at, self.i, depth = self.i, start, 0
+        failed_at = self.i
+        self.i = start
+        depth = 0
         while self.kind != lx.END:
             if self.kind == lx.PUNCT:
                 if depth == 0 and self.text == "}":  # it closes the region around the operation
@@ -173,7 +175,9 @@ class Parser(Cursor):
             self.uses = outer
 
     def _operation(self) -> Operation:
-        start, wrong, self.counted = self.i, len(self.findings), False
+        start = self.i
+        wrong = len(self.findings)
+        self.counted = False
         names = self._result_names(start)
         if not names and self.kinds[start] == lx.VALUE:
             self.i = start + 1

@@ -383,7 +383,9 @@ def _shape_text(shape: tuple[t.Dim, ...]) -> str:
 
 def _tile_text(type: t.TileBuf) -> str:
     tile = type.tile
-    blayout, slayout, fractal = tile.layout.blayout, tile.layout.slayout, tile.layout.fractal
+    blayout = tile.layout.blayout
+    slayout = tile.layout.slayout
+    fractal = tile.layout.fractal
     fields = (
         ("valid", _shape_text(tile.valid)[:-1], tile.valid != tile.shape),
         ("blayout", blayout.value, blayout is not BLayout.ROW_MAJOR),

@@ -101,14 +101,18 @@ def between(source: Tile | GlobalTensor, target: Tile | GlobalTensor) -> Work:
 
 def window(view: GlobalTensor, rows: int, cols: int, *, writes: bool) -> GlobalRegion:
     """The byte rows of a view that a transfer of rows x cols elements accesses."""
-    size, (a, b, c, _, _), steps = view.dtype.itemsize, view.shape, view.strides
+    size = view.dtype.itemsize
+    (a, b, c, _, _) = view.shape
+    steps = view.strides
     base = getattr(view.memory, "base", 0)  # of a watched memory: its bytes on the host
     if a == b == c == 1:
         by_rows = steps[4] == 1 or cols == 1
         count, line, pitch = (rows, cols, steps[3]) if by_rows else (cols, rows, steps[4])
         return GlobalRegion(base + view.address, count, line * size, pitch * size, writes)
     # more than two dimensions: contiguous ones are merged
-    run, pitch, total = 1, 0, max(1, rows * cols)
+    run = 1
+    pitch = 0
+    total = max(1, rows * cols)
     for step, length in sorted(zip(steps, view.shape, strict=True)):
         if length > 1 and step == run:
             run *= length
@@ -168,7 +172,9 @@ def _region_of(access: Any) -> GlobalRegion:
         places = access.addresses()
         start = base + int(places.min()) if places.size else base
         return GlobalRegion(start, max(1, places.size), access.width, access.width, access.writes)
-    start, line, pitch = base + access.start, array.itemsize, 0
+    start = base + access.start
+    line = array.itemsize
+    pitch = 0
     rows = 1
     for n, step in sorted(zip(array.shape, array.strides, strict=True), key=lambda x: abs(x[1])):
         if n == 1:

@@ -49,8 +49,13 @@ def convert(
     return conversion.convert(values, src, dst, rounding, saturate, keep_nan=keep_nan)
 
 
-add, sub, mul = operator.add, operator.sub, operator.mul
-bit_and, bit_or, bit_xor, bit_not = operator.and_, operator.or_, operator.xor, operator.inv
+add = operator.add
+sub = operator.sub
+mul = operator.mul
+bit_and = operator.and_
+bit_or = operator.or_
+bit_xor = operator.xor
+bit_not = operator.inv
 negative = operator.neg
 # The count is read as unsigned; one of the width or more gives 0, or the sign of a signed value.
 shift_left, shift_right = operator.lshift, operator.rshift
@@ -198,7 +203,10 @@ def odd_sum(product: Lanes, addend: Lanes, total: Lanes) -> Lanes:
 
 
 # NaN is unequal to all and neither above nor below; -0 equals +0.
-equal, less, greater, greater_equal = operator.eq, operator.lt, operator.gt, operator.ge
+equal = operator.eq
+less = operator.lt
+greater = operator.gt
+greater_equal = operator.ge
 MODES: dict[str, Callable[[Any, Any], Any]] = {
     mode: getattr(operator, mode) for mode in ("eq", "ne", "lt", "le", "gt", "ge")
 }

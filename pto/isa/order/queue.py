@@ -198,7 +198,9 @@ def _family(subject: str, side: str, way: str, meaning: str) -> Family:
     )
 
 
-PUSH_FROM, POP_AT, FREE_AT = dict[str, Instr](), dict[str, Instr](), dict[str, Instr]()  # by side
+PUSH_FROM = dict[str, Instr]()  # by side
+POP_AT = dict[str, Instr]()  # by side
+FREE_AT = dict[str, Instr]()  # by side
 for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
     _queue = _family("queue", _side, _to, "hand tiles to the other side of the core, in order")
     _queue.row(

@@ -63,7 +63,9 @@ class Operand:
 
 def _operand(role: Role, name: str, kind: str, idle: str = "", **more: Any) -> Operand:
     """`src` is required, `src?` optional, `tmp!` optional and implied, `src*` any number."""
-    optional, variadic, implied = name[-1] in "?!", name[-1] == "*", name[-1] == "!"
+    optional = name[-1] in "?!"
+    variadic = name[-1] == "*"
+    implied = name[-1] == "!"
     unused = tuple(idle.split())
     return Operand(name.rstrip("?!*"), role, kind, optional, variadic, unused, implied, **more)
 
@@ -313,7 +315,9 @@ def _caller() -> tuple[str, int]:
     outer = frame.f_back.f_back if frame and frame.f_back else None
     name, line = "", 0
     while outer is not None and name in ("", outer.f_globals["__name__"]):
-        name, line, outer = str(outer.f_globals["__name__"]), outer.f_lineno, outer.f_back
+        name = str(outer.f_globals["__name__"])
+        line = outer.f_lineno
+        outer = outer.f_back
     return name, line
 
 

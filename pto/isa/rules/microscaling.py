@@ -61,7 +61,9 @@ class _Shapes:
             yield f"{name} has {tile.rows * tile.cols} elements, {elements} are needed"
 
     def all(self) -> Iterator[str]:
-        m, n, src = self.m, self.n, self.src
+        m = self.m
+        n = self.n
+        src = self.src
         yield from self.region("dst", (m, n // self.packed))
         if self.packed == 2 and src.cols % 2:
             yield f"src has {src.cols} columns, and two share a byte"
@@ -71,7 +73,9 @@ class _Shapes:
 
     def down(self) -> Iterator[str]:
         """Groups along columns."""
-        m, n, cols = self.m, self.n, self.src.cols
+        m = self.m
+        n = self.n
+        cols = self.src.cols
         for name in ("max", "scaling", *("exp",) * (not self.interleaved)):
             yield from self.region(name, (m // MX_BLOCK_SIZE, n))
             yield from self.pitch(name, cols)
@@ -92,7 +96,9 @@ class _Shapes:
 
     def along(self) -> Iterator[str]:
         """Groups along rows: exponents row by row, or all in one."""
-        m, n, exp = self.m, self.n, self.tiles["exp"]
+        m = self.m
+        n = self.n
+        exp = self.tiles["exp"]
         shapes = ((m, n // MX_BLOCK_SIZE), (1, self.groups))
         yield from self.pitch("dst", self.src.cols // self.packed)
         for name in ("max", "scaling"):
@@ -165,7 +171,10 @@ def regrouped(case: Case, src: TileType, dst: TileType, fp: TileType) -> str | N
     if src.layout.name != "ND" or dst.layout.name != "ZZ":
         return f"src is {src.layout.name}, dst is {dst.layout.name}"
     (high, wide), (rows, groups) = src.valid, dst.valid
-    high, wide, rows, groups = high or 0, wide or 0, rows or 0, groups or 0
+    high = high or 0
+    wide = wide or 0
+    rows = rows or 0
+    groups = groups or 0
     if high * wide != rows * groups:
         return f"src has {high * wide} exponents, dst {rows * groups}"
     if case.word("grpAxis") == "axis0":

@@ -139,7 +139,9 @@ WINDOW_TYPES = (  # of windows of accumulators
 @rule_of("PTO-T068", "expects elements that the path out of mat carries", id="mat-types")
 def carried(case: Case, table: dict[str, str]) -> str | None:
     """The element types that reach each destination from L1; `a:b` where they change."""
-    src, dst, role = case.elem("src"), case.elem("dst"), case.role("dst") or ""
+    src = case.elem("src")
+    dst = case.elem("dst")
+    role = case.role("dst") or ""
     words = table.get(role, "").split()
     if case.role("src") != "mat" or src is None or dst is None or not words:
         return None

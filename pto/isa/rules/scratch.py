@@ -20,7 +20,9 @@ from pto.isa.rules.rule import Case
 
 Planned = Callable[[Case], t.TileBuf | None]
 P = ParamSpec("P")
-MASK, SUMS, FLOATS = t.Scalar("ui8", U8), t.Scalar("i32", I32), t.Scalar("f32", F32)
+MASK = t.Scalar("ui8", U8)
+SUMS = t.Scalar("i32", I32)
+FLOATS = t.Scalar("f32", F32)
 
 
 def planned(case: Case, operand: Operand) -> t.TileBuf | None:

@@ -168,18 +168,26 @@ def _has_place(maker: OpLike) -> bool:
 
 def _bytes(case: Case, value: ValueLike, type: TileType) -> _Bytes:
     """The byte range of a tile, from a constant address or relative to its root tile."""
-    start, count, maker = 0, type.nbytes, value.maker
-    row, col, pitch = 0, 0, type.cols  # of windows on windows, up to the tile that owns the lines
+    start = 0
+    count = type.nbytes
+    maker = value.maker
+    row = 0  # of windows on windows, up to the tile that owns the lines
+    col = 0  # of windows on windows, up to the tile that owns the lines
+    pitch = type.cols  # of windows on windows, up to the tile that owns the lines
     while maker is not None and maker.name in _VIEWS:
         root = getattr(maker.operands[0].type, "tile", None)
         at = [case.constant(v) for v in maker.group("offsets")]
         if maker.name == "pto.subview" and (not isinstance(root, TileType) or None in at):
             return id(maker), 0, 0
         if at and isinstance(root, TileType):
-            row, col, pitch = row + (at[0] or 0), col + (at[1] or 0), root.cols
+            row = row + (at[0] or 0)
+            col = col + (at[1] or 0)
+            pitch = root.cols
             count = ((type.rows - 1) * pitch + type.cols) * type.itemsize
         else:  # the same bytes, other lines
-            start, row, col = start + (row * pitch + col) * type.itemsize, 0, 0
+            start = start + (row * pitch + col) * type.itemsize
+            row = 0
+            col = 0
         value, maker = maker.operands[0], maker.operands[0].maker
     start += (row * pitch + col) * type.itemsize
     address_value = None if maker is None else maker.operand("addr")

@@ -61,7 +61,9 @@ def in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | N
 
 def window_step(case: Case, whole: str) -> Step:
     """The rows and columns at whose multiples a window of `whole` starts on this profile."""
-    src, dst, tile = case.tile("src"), case.tile("dst"), case.tile(whole)
+    src = case.tile("src")
+    dst = case.tile("dst")
+    tile = case.tile(whole)
     if src is None or dst is None or tile is None or case.profile.name == "cpu":
         return _ANYWHERE
     path, on_a5 = (src.role.value, dst.role.value), case.profile.name == "a5"

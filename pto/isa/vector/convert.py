@@ -96,7 +96,9 @@ def _vcvt_rounding(case: Case) -> str | None:
 
 @rule("PTO-T085", "expects part EVEN or ODD between widths 2:1, P0 to P3 between widths 4:1")
 def _vcvt_part(case: Case) -> str | None:
-    part, a, b = plain_word(case, "part"), bits_of(case, "input"), bits_of(case, "result")
+    part = plain_word(case, "part")
+    a = bits_of(case, "input")
+    b = bits_of(case, "result")
     if part is None or a is None or b is None:
         return None
     steps = 4 if set((_pair(case) or "").split()) & set(_FP4) else max(a, b) // min(a, b)

@@ -13,7 +13,9 @@ from pto.isa.vmi.families import PMODE, TD, family, same_lanes, vector
 
 _CARRIERS = ("bf16x2", "hif8x2", "f4E1M2x2", "f4E2M1x2")  # two values in one element
 _TO_SIGNED = {"f32": (32, 16), "f16": (32, 16, 8), "bf16": (32,)}  # bits of the result
-_NARROWING, _TO_INTEGER, _TO_FP4 = "RAHZ", "RAFCZ", "RAFZC"  # how values may be rounded
+_NARROWING = "RAHZ"  # how values may be rounded
+_TO_INTEGER = "RAFCZ"  # how values may be rounded
+_TO_FP4 = "RAFZC"  # how values may be rounded
 
 
 def _bits(elem: t.Scalar) -> int:

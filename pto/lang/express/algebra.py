@@ -196,7 +196,9 @@ def _selected(condition: object, a: Extent, b: Extent) -> Extent:
 def _require_onesize_text(filled: Tile, other: Tile, axis: int) -> None:
     """Raise if a constant tile has another size than the requested size of `other`, which may be
     unknown if its lines were rounded up."""
-    filled_size, size, valid = filled.asked[axis], other.asked[axis], current().region(other)[axis]
+    filled_size = filled.asked[axis]
+    size = other.asked[axis]
+    valid = current().region(other)[axis]
     is_exact = size != other.shape[axis] or (axis == 0) != is_column(other)
     larger = (size > filled_size and is_exact) or (is_number(valid) and valid > filled_size)
     if size < filled_size or larger:

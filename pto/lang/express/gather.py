@@ -51,7 +51,9 @@ def take(t: Tile | Global[Any] | View, indices: Tile, axis: int = 1) -> Tile:
     if t.window_of is not None:
         window, t = t, like(t)
         t[:] = window
-    count, (rows, width), known = columns.valid[1], t.valid, columns.asked[1]
+    count = columns.valid[1]
+    (rows, width) = t.valid
+    known = columns.asked[1]
     places = _clipped(columns, arith("-", width, 1))
     made = _taken_pairs(t, places) if t.dtype.itemsize == 8 else _taken(t, places, rows)
     made.asked = t.asked[0], known

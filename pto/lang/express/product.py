@@ -60,7 +60,9 @@ def _slice_of_k(a: Tile, b: Tile) -> int:
 
     A slice takes at most half of each buffer, so that the next one is extracted meanwhile.
     """
-    (m, k), n, size = a.shape, b.cols, a.dtype.itemsize
+    (m, k) = a.shape
+    n = b.cols
+    size = a.dtype.itemsize
     buffers = profile(current().profile).buffers
     spaces = (m, buffers.l0a), (n, buffers.l0b)
     if all(extent * k * size <= space for extent, space in spaces):

@@ -23,7 +23,9 @@ LoopRegion = tuple[list[Value], Callable[[], object], Callable[[list[Value]], ob
 
 def _attempts(trace: Trace, slots: VariableSlots, run: Callable[[Assumed], object]) -> object:
     """Trace a loop until its assumptions about tiles hold."""
-    assumed, before, mark = Assumed(), slots.read(), trace.mark()
+    assumed = Assumed()
+    before = slots.read()
+    mark = trace.mark()
     while True:
         try:
             with unbroken(trace):

@@ -139,7 +139,9 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
 
     def _stepped(self, keys: list[Extent]) -> View:
         """A window with steps: a plain window on an array with multiplied strides."""
-        shape, strides, offset = list(self.shape), list(self.strides), 0
+        shape = list(self.shape)
+        strides = list(self.strides)
+        offset = 0
         for n, key in enumerate(keys):
             if not isinstance(key, slice) or in_ones(key):
                 continue

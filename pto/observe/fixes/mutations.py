@@ -272,7 +272,9 @@ def _touches(op: Operation) -> bool:
 
 def _move(op: Operation, step: int) -> None:
     """Move an operation past the next one with work, or before the previous one."""
-    block, to, at = op.home, _neighbour(op, step), _at(op)
+    block = op.home
+    to = _neighbour(op, step)
+    at = _at(op)
     op.erase()
     block.insert(at if to is None else to, op)
 

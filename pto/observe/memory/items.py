@@ -144,7 +144,9 @@ class Conflicts:
             marks.atomic[places] = atomic
         else:
             warp = np.where(last.by_others(places, warp, now), _SEVERAL, warp)
-        last.when[places], last.warp[places], last.op[places] = now, warp, number
+        last.when[places] = now
+        last.warp[places] = warp
+        last.op[places] = number
 
 
 _HELP = "put pto.syncthreads between them, or use an atomic update"

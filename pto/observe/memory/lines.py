@@ -84,7 +84,9 @@ class CacheLines:
 
     def store(self, touch: TimedAccess) -> None:
         """A scalar write into a line: report writes of other agents since the fetch (lost)."""
-        thread, moment, base = touch.thread, touch.moment, touch.base
+        thread = touch.thread
+        moment = touch.moment
+        base = touch.base
         low, high = (base + n for n in touch.cells.span())
         for line in self._of(touch):
             copy = self._fetched(touch, line)
@@ -98,11 +100,15 @@ class CacheLines:
                 races = when > thread.clock[writer] and first < high and last > low
                 if not races and when > copy.clock_of(writer):
                     self._report(copy.thread, moment, other, written, line - base)
-            copy.moment, copy.stored, copy.back = moment, touch.time, 0
+            copy.moment = moment
+            copy.stored = touch.time
+            copy.back = 0
 
     def write(self, touch: TimedAccess) -> None:
         """A write of any pipe: report a later write-back of the line that overwrites it."""
-        thread, moment, base = touch.thread, touch.moment, touch.base
+        thread = touch.thread
+        moment = touch.moment
+        base = touch.base
         low, high = touch.cells.span()
         for line, copies in self._near(base + low, base + high):
             if not _meet(touch.cells, base, line):

@@ -159,7 +159,9 @@ class Shadow:
             self.is_mixed = cells.by != by if cells.written else self._mixes(cells)
             cells.by = by
         self._turn += 1
-        cells.writer, cells.turn, cells.is_scratch = thread, self._turn, is_scratch
+        cells.writer = thread
+        cells.turn = self._turn
+        cells.is_scratch = is_scratch
         cells.written = self._last_write[thread] = time
         self._note(cells, thread, time, self._gone_writes)
         return conflicts

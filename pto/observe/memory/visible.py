@@ -75,7 +75,9 @@ class Visible:
         """Check a read that is ordered after a transfer by a notification of another rank."""
         if not self._is_used or touch.access.writes:
             return
-        thread, moment, base = touch.thread, touch.moment, touch.base
+        thread = touch.thread
+        moment = touch.moment
+        base = touch.base
         for writer, time, first, last in self._log.writers(touch.cells, base):
             other = self._clocks.threads[writer]
             notified = self._notified.get(id(other.agent))

@@ -127,7 +127,9 @@ class PlaceTap(Hook):
             for value in op.group(operand.name)
             if len(roots := self._roots.get(value, [])) == 1
         ]
-        loops, recorder, number = compiler.counters(op), self.recorder, len(self._ops)
+        loops = compiler.counters(op)
+        recorder = self.recorder
+        number = len(self._ops)
         self._ops.append(op)
 
         def watched(core: Core, regs: Regs) -> Any:
@@ -159,7 +161,9 @@ class PlaceTap(Hook):
             memory.unread[where] = False
         if slot is None:
             return
-        size, raw, name = access.memory.size, access.memory.raw, (slot, id(mine[0]))
+        size = access.memory.size
+        raw = access.memory.raw
+        name = (slot, id(mine[0]))
         if slot not in memory.places:
             memory.places[slot] = _Buffer.of(mine[0], size)
         if name not in memory.names:

@@ -126,7 +126,9 @@ class TileTap(Hook):
         ]
         loops = compiler.counters(op)
         around = self._queue_step(op, plan)
-        recorder, number, working = self.recorder, len(self._ops), WorkingTiles(compiler, op)
+        recorder = self.recorder
+        number = len(self._ops)
+        working = WorkingTiles(compiler, op)
         self._ops.append(op)
 
         def look(core: Core, regs: Regs, log: list[Access]) -> list[_Used]:

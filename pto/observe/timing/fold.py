@@ -41,7 +41,9 @@ class FoldedDryRun(DryRun):
         return counted if len(counted) < MANY or op.results else self._steady(counted)
 
     def _steady(self, counted: range) -> Iterator[int]:
-        jobs, folds, total = self._stream.jobs, self._stream.folds, len(counted)
+        jobs = self._stream.jobs
+        folds = self._stream.folds
+        total = len(counted)
         marks = [len(jobs)]  # where each window begins
         at = 0
         while at < total:
@@ -118,7 +120,9 @@ def busy(
     """Busy cycles of pipes with the jobs from `first` on, each as often as its weight says."""
     cycles, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
     for n, often in enumerate(weight, first):
-        pipe, start, done = stream.jobs[n].pipe, times.start[n], times.done[n]
+        pipe = stream.jobs[n].pipe
+        start = times.start[n]
+        done = times.done[n]
         cycles[pipe] += max(0.0, done - max(start, over[pipe])) * often
         over[pipe] = max(over[pipe], done)
     return cycles

@@ -56,7 +56,9 @@ def remedies(timing: Timing, bench: Bench, free: FreeSpace | None) -> Iterator[R
 
 
 def _trials(timing: Timing, bench: Bench, free: FreeSpace | None) -> Iterator[RemedyTrial]:
-    chip, prices, stream = bench.chip, timing.prices, timing.stream
+    chip = bench.chip
+    prices = timing.prices
+    stream = timing.stream
     if free is not None:
         tiles = [tile for wait in timing.waits if (tile := free.refilled(wait)) is not None]
         for tile in filter(free.holds_more, dict.fromkeys(tiles)):

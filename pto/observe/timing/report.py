@@ -86,7 +86,10 @@ def _timing(
     blocks: LaunchBlocks,
     notes: tuple[str, ...],
 ) -> Timing:
-    stream, times, chip, load = timed.stream, timed.shared.times, bench.chip, timed.load
+    stream = timed.stream
+    times = timed.shared.times
+    chip = bench.chip
+    load = timed.load
     skipped = sum(fold.skipped for fold in stream.folds if not fold.of_blocks)
     if skipped:
         notes = (*notes, f"{skipped:,} iterations like others were not simulated one by one")

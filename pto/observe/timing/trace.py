@@ -13,7 +13,9 @@ _ORDER = ("S", "MTE2", "MTE1", "M", "V", "FIX", "MTE3")
 
 def chrome(timing: Timing) -> dict[str, Any]:
     """Lanes for the pipes of every agent, a slice an instruction, arrows for waits."""
-    stream, times, mhz = timing.stream, timing.times, timing.mhz
+    stream = timing.stream
+    times = timing.times
+    mhz = timing.mhz
     if times is None:
         return {"traceEvents": []}
     events: list[dict[str, Any]] = []

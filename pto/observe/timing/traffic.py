@@ -69,7 +69,9 @@ def _through(cache: Cache, blocks: LaunchBlocks) -> list[BlockRound]:
     often = [weights(kind.stream) for kind in blocks.kinds]
     repeats = blocks.affine is not None and _moves_alike(cache, blocks, transfers[0])
     rounds: list[BlockRound] = []
-    begin, number, again = cache.brought, 0, 0
+    begin = cache.brought
+    number = 0
+    again = 0
     while number < blocks.known:
         before = cache.brought
         moved = _round(cache, blocks.of_round(number), transfers, often)

@@ -109,7 +109,9 @@ class Walk:
         self.tries = False  # keep no trace of work with open needs
 
     def save(self) -> Saved:
-        state, work, raised = self.state.copy(), self.work.copy(), self.raised.copy()
+        state = self.state.copy()
+        work = self.work.copy()
+        raised = self.raised.copy()
         return Saved(state, self.now, work, self.calls, raised)
 
     def restore(self, saved: Saved) -> None:
@@ -224,7 +226,9 @@ class Walk:
                 self._set(fence)
         test, body = ([], item.parts[0]) if len(item.parts) == 1 else item.parts
         self.run(test)
-        none, begin, raised_before = self.state.copy(), self.now, self.raised.copy()
+        none = self.state.copy()
+        begin = self.now
+        raised_before = self.raised.copy()
         self.run(body)
         self.run(test)
         ends = [(self.state, self.raised)]

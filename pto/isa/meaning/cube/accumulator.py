@@ -191,7 +191,9 @@ def quant_of(queue: int) -> str:
 
 def finished(core: Machine, tile: Tile, how: Epilogue, queue: int) -> Tile:
     """An accumulator after the epilogue of its queue."""
-    result, fp, word = how.result(tile.type.dtype), None, None
+    result = how.result(tile.type.dtype)
+    fp = None
+    word = None
     if how.scales:
         words = _words(core, queue, tile.get_valid()[1], result)
         if words.size == 1:

@@ -199,7 +199,9 @@ def _finish_of(
     """The conversion; `payloads` are the scale (a number, a word or a table), the slope (number or
     a table), the limit, and the behaviour of overflow."""
     payload, slope, clip, (saturate, keep_nan) = payloads
-    mode, scale, alpha = None, None, None
+    mode = None
+    scale = None
+    alpha = None
     if quant not in (None, "no_convert"):
         mode = quant.removesuffix("_vec").removesuffix("_scalar")
         if isinstance(payload, Pointer):
@@ -223,7 +225,9 @@ def _mte_l0c(case: Case) -> Callable[..., None]:
     atomic = written_atomic(case)
 
     def run(core: Machine, src: Pointer, dst: Pointer, *operands: Any) -> None:
-        (m, n, src_stride, dst_stride), payloads, rest = operands[:4], operands[4:7], operands[7:]
+        (m, n, src_stride, dst_stride) = operands[:4]
+        payloads = operands[4:7]
+        rest = operands[7:]
         *sub_blocks, split, loop0, count, src_step, dst_step = rest
         step = 1 if loop0 is None else loop0
         repeat = (1, 0, 0) if count is None else (count, src_step, dst_step)

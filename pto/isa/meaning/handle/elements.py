@@ -63,7 +63,9 @@ def _item(
 ) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
     """An array over the memory, and the index of an element in it."""
     if isinstance(container, GlobalTensor):
-        array, kind, skip = container.as_array(), container.dtype, (0,) * (5 - len(indices))
+        array = container.as_array()
+        kind = container.dtype
+        skip = (0,) * (5 - len(indices))
         limits, index = array.shape[len(skip) :], (*skip, *indices)
     else:
         array, kind = container.view(), container.type.dtype

@@ -160,7 +160,10 @@ def _moved_at_once(src: Pointer, dst: Pointer, width: int, loops: Sequence[Burst
         if len(used) > 1 or not loop.source == loop.destination == width:
             return False
         total = width * loop.count
-    first, last, target, end = src.address, src.address + total, dst.address, dst.address + total
+    first = src.address
+    last = src.address + total
+    target = dst.address
+    end = dst.address + total
     if width <= 0 or total <= 0 or first < 0 or target < 0:
         return False
     if last > src.memory.size or end > dst.memory.size:

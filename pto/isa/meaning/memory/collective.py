@@ -240,7 +240,9 @@ def _collective(staging: str, work: Callable[[Case], Work]) -> Collective:
         return run
 
     def make(case: Case) -> Callable[..., Any]:
-        root, together, move = root_of(case), by_ccu(case), moves(case)
+        root = root_of(case)
+        together = by_ccu(case)
+        move = moves(case)
         names = [o.name for o in case.row.operands]
         joint_type, tile, group = (case.type(names[n]) for n in (0, 1, -1))
 

@@ -28,7 +28,9 @@ from pto.isa.row import types as t
 from pto.isa.rules.rule import Case
 
 BY_ROWS, BY_COLS, _ODD_ROWS, _ODD_COLS = range(1, 5)  # split: pto-isa TPush.hpp
-_BY_ROWS, _BY_COLS, _ODD = (BY_ROWS, _ODD_ROWS), (BY_COLS, _ODD_COLS), (_ODD_ROWS, _ODD_COLS)
+_BY_ROWS = (BY_ROWS, _ODD_ROWS)
+_BY_COLS = (BY_COLS, _ODD_COLS)
+_ODD = (_ODD_ROWS, _ODD_COLS)
 
 LAYOUTS = {"nz2dn": DN, "nz2nz": NZ}  # modes of an acc_push_epilogue; all other modes leave rows
 
@@ -198,7 +200,9 @@ def _on_queue(act: Callable[[Case], Act], *, blocks: bool = False, defines: str 
     """An instruction on a queue, which an operand holds or an id names."""
 
     def make(case: Case) -> Callable[..., Any]:
-        run, find, names = act(case), by_id(case), case.row.operand_names
+        run = act(case)
+        find = by_id(case)
+        names = case.row.operand_names
 
         def on_queue(core: Machine, *operands: Any) -> Any:
             named = dict(zip(names, operands, strict=True))

@@ -122,7 +122,9 @@ def _shift(fn: Callable[..., Any], view: View = _own) -> Lane:
 
     def quick(case: Case) -> Callable[..., int]:
         type = case.op.operands[0].type
-        see, wrap, bits = _as_int(view, type), wrapper(type), bits_of(type)
+        see = _as_int(view, type)
+        wrap = wrapper(type)
+        bits = bits_of(type)
         mask = (1 << bits) - 1
         return lambda a, b: wrap(fn(see(a), min(b & mask, bits)))
 
@@ -163,7 +165,9 @@ def _ceil_division(a: Lanes, b: Lanes) -> Lanes:
 
 def product_halves(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     """The low and the high half of a product, computed from products of halves."""
-    half, x, y = 4 * a.dtype.itemsize, lanes.raw(a), lanes.raw(b)
+    half = 4 * a.dtype.itemsize
+    x = lanes.raw(a)
+    y = lanes.raw(b)
     low = const(x, (1 << half) - 1)
     first = (x & low) * (y & low)
     second = (x >> half) * (y & low) + (first >> half)

@@ -218,7 +218,9 @@ class ActiveItems:
         store.values[slot, self.active] = bits
 
     def resume(self, slot: int, type: t.Type) -> Values:
-        store, kind, size = self.core.kept, held(type).kind, self.size.items
+        store = self.core.kept
+        kind = held(type).kind
+        size = self.size.items
         count = int(store.counts[slot])
         if count != size:
             was = f"a value of each of {count} work items" if count else "nothing"

@@ -50,7 +50,9 @@ def tile_conversion(cuts: Cuts, forced: str, rounds: Callable[[Case], Round]) ->
         return not cut if word is None else word == "ON"
 
     def choose(case: Case) -> Sequence[Pair]:
-        src, dst, mode = element(case, "src"), element(case, "dst"), rounds(case)
+        src = element(case, "src")
+        dst = element(case, "dst")
+        mode = rounds(case)
         saturate = saturates(case, src, dst)
         in_tmp = case.profile.name in forced.split() and case.type("tmp") is not None
         if in_tmp and not saturate and (src, dst) == (F32, I16):

@@ -73,7 +73,9 @@ def _reorder(case: Case, orders: Mapping[str, str]) -> Callable[..., None]:
     """
     source, target = (orders[case.word(name) or ""] for name in ("src_order", "dst_order"))
     theirs, target_sizes = (_sizes(case, number(case, name)) for name in ("pitch", "room"))
-    n, c, is_view = number(case, "n"), number(case, "c"), case.tile("src") is None
+    n = number(case, "n")
+    c = number(case, "c")
+    is_view = case.tile("src") is None
     needs, makes = _count(source, theirs), _count(target, target_sizes)
 
     def run(x: Mover, src: Any, *rest: Tile) -> None:

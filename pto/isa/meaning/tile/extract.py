@@ -43,7 +43,9 @@ def _start(x: Mover, name: str, r: Any, c: Any, step: Step, tile: Tile) -> tuple
 
 def _extract(case: Case) -> Callable[..., None]:
     """Copy a window of src over dst's valid region."""
-    transfer, packed, turned = TileTransfer(case), _packings(case), turns_pairs(case)
+    transfer = TileTransfer(case)
+    packed = _packings(case)
+    turned = turns_pairs(case)
     step, name = window_step(case, "src"), case.op.name
 
     def run(
@@ -80,7 +82,9 @@ def _extract_scaled(case: Case) -> Callable[..., None]:
 def _insert(case: Case) -> Callable[..., None]:
     """Copy src's valid region into a window of dst."""
     transfer, packed = TileTransfer(case), _packings(case)
-    step, boxes, name = window_step(case, "dst"), written_boxes(case), case.op.name
+    step = window_step(case, "dst")
+    boxes = written_boxes(case)
+    name = case.op.name
 
     def run(x: Mover, src: Tile, r: Any, c: Any, dst: Tile, fp: Any, word: Any) -> None:
         to = _start(x, name, r, c, step, dst)

@@ -102,7 +102,9 @@ def _dequantise(x: Mover, src: Tile, scale: Tile, offset: Tile, dst: Tile) -> No
 
 # ---- one exponent per group: magnitudes are compared as bits, so NaN is the greatest
 
-_INF, _NAN, _HALF = 0x7F80_0000, 0x7FC0_0000, 0x0040_0000  # f32; the last is 2**-127
+_INF = 0x7F80_0000  # f32; the last is 2**-127
+_NAN = 0x7FC0_0000  # f32; the last is 2**-127
+_HALF = 0x0040_0000  # f32; the last is 2**-127
 
 
 def _without_nan(sizes: Lanes) -> Lanes:

@@ -103,7 +103,9 @@ def scalar_as(type: t.Type | None, like: DType) -> DType:
 def scalar(type: t.Type | None, like: DType) -> Callable[[Any], Lanes]:
     """A function that makes a lane with the type of `like` from a scalar operand."""
     chosen = scalar_as(type, like)
-    kind, storage, mask = chosen.numpy, chosen.storage, (1 << chosen.bits) - 1
+    kind = chosen.numpy
+    storage = chosen.storage
+    mask = (1 << chosen.bits) - 1
     if chosen.is_float:
         return lambda value: np.asarray(value, kind)
     return lambda value: np.asarray(value & mask, storage).view(kind)

@@ -145,7 +145,9 @@ def _load(unit: int) -> Do:
 
     def make(case: Case) -> Callable[..., Any]:
         nbytes, build = LOADS[case.word("dist") or "NORM"]
-        at, step, update = _image(case, nbytes), unit_of(case, unit), len(case.op.results) == 2
+        at = _image(case, nbytes)
+        step = unit_of(case, unit)
+        update = len(case.op.results) == 2
 
         def run(x: Registers, source: Pointer, offset: Any) -> Any:
             if not update:
@@ -160,11 +162,9 @@ def _load(unit: int) -> Do:
 def _store(unit: int) -> Do:
     def make(case: Case) -> Callable[..., Any]:
         every = 2 if case.word("dist") == "PK" else 1
-        at, step, update = (
-            _image(case, IMAGE_BYTES // every),
-            unit_of(case, unit),
-            bool(case.op.results),
-        )
+        at = _image(case, IMAGE_BYTES // every)
+        step = unit_of(case, unit)
+        update = bool(case.op.results)
 
         def run(x: Registers, value: Mask, to: Pointer, offset: Any) -> Pointer | None:
             bits = x.to_bits(value, every)

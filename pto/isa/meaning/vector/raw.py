@@ -88,7 +88,9 @@ def pointers(case: Case) -> list[str]:
 
 def repeats(case: Case, body: Repeats) -> Callable[..., None]:
     """Execute repeat by repeat: each is read completely before it is written."""
-    names, kind, fn = pointers(case), dtype_of(case, "dst"), on_arrays(body.fn)
+    names = pointers(case)
+    kind = dtype_of(case, "dst")
+    fn = on_arrays(body.fn)
     at = {operand.name: n for n, operand in enumerate(case.row.operands)}
     width = 8 * kind.itemsize
 

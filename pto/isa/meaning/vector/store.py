@@ -45,7 +45,9 @@ PACKED = {"PK_B16": (2, 1), "PK_B32": (4, 2), "PK_B64": (8, 4), "PK4_B32": (4, 1
 
 def _packed(case: Case, dist: str) -> tuple[ItemAccess, Lay]:
     size, bits_kept = PACKED[dist]
-    item, part, gate = np.dtype(f"u{size}"), np.dtype(f"u{bits_kept}"), Gate(size)
+    item = np.dtype(f"u{size}")
+    part = np.dtype(f"u{bits_kept}")
+    gate = Gate(size)
     return access(case, part, VREG_BYTES // size), lambda x, value, mask: (
         x.reinterpret(value, item).astype(part),
         x.on(mask, gate),

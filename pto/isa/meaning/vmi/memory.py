@@ -49,7 +49,9 @@ def _load(case: Case, slots: bool = False) -> Function:
     require_zeroing(case)
     if len(case.op.results) == 2:
         return _pairs(case)
-    kind, result, count = dtype_of(case, "source"), dtype_of(case, "result"), lane_count(case)
+    kind = dtype_of(case, "source")
+    result = dtype_of(case, "result")
+    count = lane_count(case)
     everywhere, groups = slots or case.word("dist_mode") == "brc", groups_of(case)
     read = groups if everywhere else count
 
@@ -133,7 +135,9 @@ def _gather(case: Case) -> Function:
 def _gather_blocks(case: Case) -> Function:
     """Gather by byte offsets of 32-byte blocks, one for all lanes of a block."""
     require_zeroing(case)
-    kind, count, number = dtype_of(case, "result"), lane_count(case), lane_count(case, "offsets")
+    kind = dtype_of(case, "result")
+    count = lane_count(case)
+    number = lane_count(case, "offsets")
     size, lane = BLOCK_BYTE_SIZE // kind.itemsize, np.arange(lane_count(case), dtype=np.int64)
     wrong = fail("PTO-M140", f"'{case.row.name}' op needs a block of 32 bytes for each offset")
     if number * size < count:

@@ -257,7 +257,9 @@ def _extreme(fn: Function) -> Vectors:
 
     def make(case: Case) -> Function:
         require_zeroing(case)
-        groups, size, kind = groups_of(case), lane_count(case, "source"), seen_as(case, "source")
+        groups = groups_of(case)
+        size = lane_count(case, "source")
+        kind = seen_as(case, "source")
         neutral = lanes.neutral(fn, kind.numpy)
 
         def run(x: VectorWords, source: Lanes, mask: Lanes) -> Lanes:

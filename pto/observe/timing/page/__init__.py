@@ -103,7 +103,9 @@ def _blocks(timing: Timing, core: int) -> str:
 
 
 def _part(timing: Timing) -> dict[str, Any]:
-    stream, times, mhz = timing.stream, timing.times, timing.mhz
+    stream = timing.stream
+    times = timing.times
+    mhz = timing.mhz
     if times is None:
         raise RuntimeError("a launch without times has no page")
     ops: dict[int, int] = {}
