@@ -174,6 +174,7 @@ def _readable() -> list[str]:
 def _trace_and_exit(request: bytes, pipe: int, limits: TraceLimits) -> NoReturn:
     """The life of the process of a candidate."""
     write, leave = os.write, os._exit
+    sys.dont_write_bytecode = True  # of modules of pto that the candidate is the first to import
     silent = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silent, stream)

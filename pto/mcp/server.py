@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ class Permissions:
     """Languages of programs that may be executed natively."""
 
     languages: frozenset[str] = field(default_factory=frozenset[str])
+    tasks: Path | None = None  # a folder of tasks that agents may name
 
     def require(self, language: str) -> None:
         if language != "pto" and language not in self.languages:
@@ -51,7 +53,11 @@ class Permissions:
 def server(permissions: Permissions, limits: ProcessLimits) -> Any:
     """A server with every tool; `.run()` serves on standard input and output."""
     sdk_server = _SDK.MCPServer("pto", version=__version__, instructions=_INSTRUCTIONS)
-    for tool in (*_of_programs(permissions, limits), *_of_tables(limits)):
+    for tool in (
+        *_of_programs(permissions, limits),
+        _of_tasks(permissions, limits),
+        *_of_tables(limits),
+    ):
         sdk_server.tool()(tool)
     return sdk_server
 
@@ -113,6 +119,69 @@ def _of_programs(permissions: Permissions, limits: ProcessLimits) -> list[Callab
         return command("time", program, language, entry, *words)
 
     return [check, run, sanitize, time]
+
+
+def _of_tasks(permissions: Permissions, limits: ProcessLimits) -> Callable[..., Any]:
+    def judge(
+        task: str,
+        candidate: str,
+        language: Literal["python", "pto"] = "python",
+        device: str | None = None,
+        blocks: str | None = None,
+        seed: int | None = None,
+    ) -> dict[str, Any]:
+        """Judge a kernel for a task: is it right, safe, deterministic, and how fast? `task` is the
+        name of a task of the server, or the text of a task file; `candidate` is the text of a
+        kernel. The answer names the first failed check, its first finding, and what to improve."""
+        name = _FILES[language]
+        files = {name: candidate.encode()}
+        words = [f"--timeout={limits.seconds}", f"--memory={limits.megabytes}", "-j1"]
+        words += [*_option("device", device), *_option("blocks", blocks)]
+        words += _option("seed", None if seed is None else str(seed))
+        if "\n" in task:
+            permissions.require("python")
+            files["task.py"] = task.encode()
+            place = "task.py"
+        else:
+            place = str(_task_named(task, permissions.tasks))
+        line = ["judge", "--format=json", *words, "--", place, name]
+        return _short(run(line, files, limits))
+
+    return judge
+
+
+def _task_named(name: str, folder: Path | None) -> Path:
+    """A task in the folder of the server: a Python file, or a folder."""
+    if folder is None:
+        raise ToolError("give the text of a task: the server was started without --tasks FOLDER")
+    known = {each.stem: each for each in sorted(folder.iterdir()) if each.suffix in ("", ".py")}
+    if name not in known:
+        raise ToolError(f"there is no task {name!r}; there are {', '.join(known)}")
+    return known[name].resolve()
+
+
+def _short(answer: dict[str, Any]) -> dict[str, Any]:
+    """A verdict without what an agent does not need: the first finding instead of all."""
+    verdict = answer.get("result", {}).get("judgements", [None])[0]
+    if verdict is None:  # no verdict: the findings say what is wrong with the request
+        return answer
+    failed = next((c for c in verdict["checks"] if c["status"] == "failed"), None)
+    timed = [c for c in verdict["cases"] if "us" in c]
+    short: dict[str, Any] = {
+        "status": answer["status"],
+        "accepted": verdict["accepted"],
+        "checks": {c["name"]: c["status"] for c in verdict["checks"]},
+        "score": verdict["score"],
+        "seed": verdict["seed"],
+    }
+    if failed is not None:
+        short |= {"failed": failed["name"], "finding": failed["findings"][0]}
+        short["next"] = f"explain {failed['findings'][0]['code']}"
+    if timed:
+        names = ("name", "us", "share", "hap")
+        short["times"] = [{n: c[n] for n in names if n in c} for c in timed]
+        short["remedies"] = verdict["remedies"]
+    return short
 
 
 def _of_tables(limits: ProcessLimits) -> list[Callable[..., Any]]:

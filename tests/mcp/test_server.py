@@ -72,7 +72,7 @@ def test_every_tool_gives_the_json_of_its_command():
         ("explain", {"code": "PTO-L001"}),
         ("layout", {"tile": "vec 2x8xf32"}),
     )
-    assert names == ["check", "explain", "isa", "layout", "run", "sanitize", "time"]
+    assert names == ["check", "explain", "isa", "judge", "layout", "run", "sanitize", "time"]
     assert fine["status"] == 0 and fine["result"]["findings"] == []
     assert bad["status"] == 1 and bad["result"]["findings"][0]["code"] == "PTO-P021", bad
     assert ran["status"] == 0 and "c" in str(ran["result"]), ran
