@@ -312,7 +312,7 @@ def replayed(checkout: Path, other: Path, words: list[str]) -> Iterator[tuple[Ca
                 source = cpp(path, profile=profile, include=include, defines=case.defines)
                 kernel = source[case.entry]
                 timing = kernel.time(
-                    *case.args, blocks=case.blocks, device=case.device, seconds=3600
+                    *case.args, blocks=case.blocks, device=case.device, timeout=3600
                 )
                 kernel.close()
                 launch = case.launch

@@ -33,7 +33,7 @@ def data_copy(
                     for n, tile in enumerate(tiles):
                         at = left + j + n * cols
                         isa.tload(tile, x[first + i : first + i + rows, at : at + cols])
-    _end()
+    _end(role)
 
 
 @pto.kernel(profile="a2a3")
@@ -55,10 +55,11 @@ def read_together(x: pto.Global[pto.f16], rows: int, cols: int, role: str, apart
                 )
             else:
                 isa.mte_gm_ub(start, tile, PAST, cols * 2, rows, width * 2, cols * 2)
-    _end()
+    _end(role)
 
 
-def _end() -> None:
+def _end(role: str) -> None:
     """The program orders its pipes itself: nothing reads the tiles."""
-    isa.set_flag("MTE2", "V", 0)
-    isa.wait_flag("MTE2", "V", 0)
+    reader = "MTE1" if role == "mat" else "V"
+    isa.set_flag("MTE2", reader, 0)
+    isa.wait_flag("MTE2", reader, 0)

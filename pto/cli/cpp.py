@@ -108,10 +108,12 @@ class KernelLaunch(LoadedLaunch):
         return None, findings.show(findings_list, args, [("title", f"{last}\n")] if last else [])
 
     def time(self, args: argparse.Namespace) -> int:
-        from pto.cli.time import shown
+        from pto.cli.time import model, shown
 
-        kernel, values = self.kernel, self.values
-        return shown(lambda name: kernel.time(*values, blocks=args.blocks, device=name), args)
+        kernel, values, how = self.kernel, self.values, model(args)
+        return shown(
+            lambda name: kernel.time(*values, blocks=args.blocks, device=name, **how), args
+        )
 
 
 def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], str]:

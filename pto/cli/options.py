@@ -129,6 +129,21 @@ def add_timeline(parser: CommandLine) -> tuple[argparse.Action, argparse.Action]
     return trace, html
 
 
+def add_model(parser: CommandLine) -> None:
+    """Options of the timing model."""
+    parser.add_argument("--cache", choices=("cold", "warm", "clean"), default="cold", help=_CACHE)
+    parser.add_argument("--costs", metavar="FILE", help=_COSTS)
+    parser.add_argument("--costs-template", metavar="FILE", help=_TEMPLATE)
+
+
+_CACHE = (
+    "set the state of the L2 cache: earlier launches had other inputs (cold), the same arrays"
+    " (warm), or other kernels ran before (clean)"
+)
+_COSTS = "replace numbers of the chip by those in a file, such as measured rates"
+_TEMPLATE = "write the numbers that the launch uses, as a file for --costs"
+
+
 def add_on(parser: CommandLine) -> None:
     parser.add_argument("--on", metavar="WHERE", default="", help=_ON)
 

@@ -30,6 +30,8 @@ EXAMPLES = """\
                                  a kernel in Python; the file is executed, with your rights
   pto time gemm.cpp --entry "gemm<half, 1024>" --blocks 24 --arg a=zeros:1024x1024xf16 ...
                                  a C++ kernel, compiled and run with your rights
+  pto time gemm.pto --arg a=zeros --arg b=zeros --arg c=zeros --cache warm
+                                 launched again and again on the same arrays
   pto time topk.pto --arg x=x.npy --arg y=zeros --data
                                  a program with control flow that depends on data
 """
@@ -40,6 +42,7 @@ def add_arguments(parser: CommandLine) -> None:
     options.add_target(parser, chips=True, more=", or all")
     parser.add_argument("--data", action="store_true", help=_DATA)
     options.add_timeline(parser)
+    options.add_model(parser)
     options.add_cpp(parser)
     options.add_on(parser)
     findings.add_format(parser, "html")
@@ -63,12 +66,22 @@ def timed(module: Module, values: Sequence[Any], args: argparse.Namespace) -> in
         "entry": args.entry,
         "profile": args.profile,
         "data": args.data,
+        **model(args),
     }
 
     def each(device: str | None) -> Timing:
         return time(module, **options, device=device)
 
     return shown(each, args, _elsewhere(module, options))
+
+
+def model(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of the timing model; `pto run --time` has none of them."""
+    from pto.observe.timing import overrides
+
+    path = getattr(args, "costs", None)
+    costs = overrides.read(path) if path else None
+    return {"cache": getattr(args, "cache", "cold"), "costs": costs}
 
 
 def _elsewhere(module: Module, options: Mapping[str, Any]) -> Many | None:
@@ -110,6 +123,8 @@ def shown(
         timings[0].trace(args.trace)
     if args.html:
         timings[0].html(args.html)
+    if getattr(args, "costs_template", None):
+        timings[0].template(args.costs_template)
     if not findings.is_text(args):
         times = [timing.to_json() for timing in timings]
         findings.data(args, (), times, times=times)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -230,17 +230,21 @@ class CppKernel:
         blocks: Blocks = 1,
         device: str | None = None,
         timeout: float = SECONDS,
+        cache: str = "cold",
+        costs: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Timing:
         """The estimated time of a launch on a chip, by lines of the source.
 
         Arrays are needed if the kernel reads their values, such as lengths or offsets; otherwise
-        shapes are enough. Nothing is computed or written.
+        shapes are enough. Nothing is computed or written. `cache`, `costs`: as of `kernel.time`.
         """
         wanted = self.source.profile if device is None else find_device(device).profile
         if wanted != self.source.profile:
-            return self.on(wanted).time(*args, blocks=blocks, device=device, timeout=timeout)
+            how: dict[str, Any] = {"device": device, "cache": cache, "costs": costs}
+            return self.on(wanted).time(*args, blocks=blocks, timeout=timeout, **how)
         with _sent(self._given(args, timeout, shapes=True), blocks) as sent:
             how = {"device": device, "automatic": self.source.is_automatic}
+            how |= {"cache": cache, "costs": costs}
             timing: Timing = self._ask("time", timeout, **sent, **how)
         timing.kernel = self.entry
         return timing

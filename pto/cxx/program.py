@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from pto.run.watch.events import Hook, Observer
 from pto.target.facts import Profile
 
 SUB_BLOCKS = 2
+Listing = Callable[[n.NativeAgent], Iterator[Any]]  # runs an agent without the simulator
 _ROUNDS = 50  # scheduling rounds of a launch before other launches or ranks run
 _MANY = 2000  # the same without other launches, before the host runs
 _PATIENCE = 2000  # rounds without progress of any rank until a deadlock is reported
@@ -39,8 +40,10 @@ class NativeProgram:
         observer: Observer | None = None,
         tap: Hook | None = None,
         only: Sequence[int] | None = None,
+        lists: Listing | None = None,
     ) -> None:
         self.profile = profile
+        self._lists = lists
         self.sides = [BuildSide(build, name, profile) for name, build in builds.items()]
         self._others: dict[str, BuildSide] = {}
         self.observer = observer
@@ -138,7 +141,10 @@ class NativeProgram:
             agents = SUB_BLOCKS if mixed and side.name == "vector" else 1
 
             def feed(core: Core, side: BuildSide = side, call: int = call) -> Iterator[Any]:
-                return side.feed(side.build.agent(call, closure, core), core, memory)
+                agent = side.build.agent(call, closure, core)
+                if self._lists is not None:
+                    return self._lists(agent)
+                return side.feed(agent, core, memory)
 
             sides.append(s.RecordSide(side.name, agents, feed))
         return s.RecordLaunch(device, self.profile, sides, blocks, self._only)
@@ -258,9 +264,17 @@ class Launcher:
 
     def described(self, tap: Hook, number: int, cores: int) -> None:
         """Dry run of block `number` with instrumentation `tap`; `cores` blocks run at a time."""
+        self._cores(cores)
+        self._host(NativeProgram(self._builds, self._profile, None, tap, [number]))
+
+    def listed(self, lists: Listing, number: int, cores: int) -> None:
+        """Run block `number` without the simulator; `lists` runs each agent."""
+        self._cores(cores)
+        self._host(NativeProgram(self._builds, self._profile, only=[number], lists=lists))
+
+    def _cores(self, cores: int) -> None:
         for build in self._builds.values():
             c.c_int64.in_dll(build.lib, "pto_cores").value = cores
-        self._host(NativeProgram(self._builds, self._profile, None, tap, [number]))
 
     def _host(self, program: NativeProgram) -> NativeProgram:
         entry = c.cast(self._main.lib.pto_main, c.c_void_p).value or 0

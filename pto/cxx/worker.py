@@ -66,7 +66,14 @@ class ChildServer:
             launcher.release()
 
     def time(
-        self, blocks: int, given: Sequence[Given], file: str, device: str | None, automatic: bool
+        self,
+        blocks: int,
+        given: Sequence[Given],
+        file: str,
+        device: str | None,
+        automatic: bool,
+        cache: Any = "cold",
+        costs: Any = None,
     ) -> Timing:
         """Time a launch on a chip."""
         from pto.cxx.timing import timed  # only here: a plain run needs no observer
@@ -75,7 +82,7 @@ class ChildServer:
         launcher = Launcher(self.builds, self.profile, blocks, given, raw)
         launcher.fill()
         try:
-            return timed(launcher, self.profile, blocks, device, automatic)
+            return timed(launcher, self.profile, blocks, device, automatic, cache, costs)
         finally:
             launcher.release()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, overload
 
 from pto.run.launch.call import Blocks, Launch
 from pto.run.launch.host import Report
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pto.observe import Verdict
     from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
+    from pto.observe.timing.cache import State as CacheState
 
 P = ParamSpec("P")
 
@@ -65,10 +66,18 @@ class Bound(Generic[P]):
         )
 
     def time(
-        self, *args: object, device: str | None = None, data: bool = False, **named: object
+        self,
+        *args: object,
+        device: str | None = None,
+        data: bool = False,
+        cache: CacheState = "cold",
+        costs: Mapping[str, Mapping[str, Any]] | None = None,
+        **named: object,
     ) -> Timing:
         """How long a launch takes on a chip."""
-        return self.kernel.time(*args, blocks=self.blocks, device=device, data=data, **named)
+        how: dict[str, Any] = {"device": device, "data": data, "cache": cache, "costs": costs}
+        how |= named
+        return self.kernel.time(*args, blocks=self.blocks, **how)
 
     def optimize(
         self,

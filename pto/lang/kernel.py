@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pto.observe.memory.coverage import Writes
     from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
+    from pto.observe.timing.cache import State as CacheState
 
 
 P = ParamSpec("P")
@@ -303,12 +304,16 @@ class Kernel(Generic[P]):
         blocks: Blocks = 1,
         device: str | None = None,
         data: bool = False,
+        cache: CacheState = "cold",
+        costs: Mapping[str, Mapping[str, Any]] | None = None,
         **named: object,
     ) -> Timing:
         """The estimated time of a launch on a chip (`device`; default: that of the profile).
 
         Only the shapes of arrays are used, so a shape may replace an array; nothing is computed.
-        `data`: use the values of arrays too, if control flow depends on them.
+        `data`: use the values of arrays too, if control flow depends on them. `cache`: "cold" if
+        earlier launches had other inputs, "warm" if they had the same arrays, "clean" if the L2
+        cache holds data of other kernels. `costs` replace numbers of the chip (`pto time --costs`).
         """
         from pto.observe import timing  # only here: a plain run needs no observer
 
@@ -316,19 +321,15 @@ class Kernel(Generic[P]):
             from pto.lang.optimize import optimize  # only here: a plain run needs no search
 
             fast = optimize(self, args, named, blocks=blocks, device=device, data=data, again=False)
-            return fast.time(*args, data=data, **named)
+            return fast.time(*args, data=data, cache=cache, costs=costs, **named)
+        how: dict[str, Any] = {"blocks": blocks, "device": device, "data": data}
+        how |= {"cache": cache, "costs": costs}
         wanted = self.profile if device is None else find_device(device).profile
         if wanted != self.profile:
-            return self.on(wanted).time(*args, blocks=blocks, device=device, data=data, **named)
+            how |= named
+            return self.on(wanted).time(*args, **how)
         specialised, run_args = self.called(args, named, blocks)
-        return timing.time(
-            specialised.module,
-            args=run_args,
-            blocks=blocks,
-            profile=self.profile,
-            device=device,
-            data=data,
-        )
+        return timing.time(specialised.module, args=run_args, profile=self.profile, **how)
 
     @placed
     def optimize(

@@ -11,6 +11,7 @@ import numpy as np
 
 from pto.core.dtypes import DType, dtype
 from pto.core.errors import Diagnostic, Loc, PtoError, fail
+from pto.core.reserved import reserved
 from pto.ir.builder import scalar_type
 from pto.lang.call.place import KernelError, located, mistake
 from pto.lang.values.scalars import Scalar, limits_of
@@ -229,4 +230,4 @@ def shaped(param: Parameter, value: object) -> object:
     """An uninitialised array for a shape given in place of an array; its memory is not used."""
     if param.kind != "array" or param.dtype is None or not isinstance(value, tuple):
         return value
-    return np.empty(cast(tuple[int, ...], value), param.dtype.numpy)
+    return reserved(cast(tuple[int, ...], value), param.dtype.numpy)

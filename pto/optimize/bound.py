@@ -13,7 +13,7 @@ from pto.isa.row.types import TileBuf
 from pto.isa.tile.move import TLOAD
 from pto.observe.timing import Bench
 from pto.target.profile import profile
-from pto.transform.cores import CUBE, cores
+from pto.transform.cores import CUBE, VECTOR, cores
 from pto.transform.schedule import ProgramLaunch
 from pto.transform.strides import trip_count
 
@@ -39,7 +39,8 @@ def least_us(launch: ProgramLaunch, bench: Bench) -> float:
         if op.row is TLOAD:
             cycles += _trips(op) * _load_cycles(op, bench)
     rounds = -(-launch.blocks // cores_of(launch, bench))
-    return bench.chip.launch_us + rounds * _EDGES * cycles / bench.mhz
+    used = {side for function in launch.functions for side in cores(function)} or {VECTOR}
+    return bench.of_kind(used).chip.launch_us + rounds * _EDGES * cycles / bench.mhz
 
 
 def _load_cycles(op: Operation, bench: Bench) -> float:

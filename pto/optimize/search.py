@@ -179,7 +179,7 @@ class Search:
         if roofline is None or not roofline.limit:
             return 0.0
         seconds = roofline.flops / roofline.limit
-        return self.bench.chip.launch_us + seconds * 1e6 * self._part(point)
+        return found.us - found.core_us + seconds * 1e6 * self._part(point)
 
     def _time(self, point: Point) -> float:
         """The time of the launch; infinite for a program that is not legal or does not fit."""
@@ -194,8 +194,8 @@ class Search:
 
     def _estimate(self, point: Point) -> float:
         """The time of the launch, from few rounds of its blocks."""
-        launch_us = self.bench.chip.launch_us
-        return launch_us + (self._few(point).us - launch_us) * self._part(point)
+        few = self._few(point)
+        return few.us - few.core_us + few.core_us * self._part(point)
 
     def _rounds(self, point: Point) -> int:
         """The rounds of blocks of the whole launch."""

@@ -9,15 +9,19 @@ vector throughput. `cce`: pto-isa's cost model of 910B3, `fitted`: its table of 
 
 from __future__ import annotations
 
-from pto.target.costs import OTHER, Chip, Costs, cost
+from pto.target.costs import OTHER, Chip, Costs, LaunchCost, cost
 
 CHIP = Chip(
     mhz=1850,
     queue_depth=32,  # vendor matmul
-    launch_us=6.3,  # add: task less core time, 2.5 to 9.4 over five cases
-    cold_start_us=5.0,  # gemm and conv2d at their smallest
+    launches={
+        "vector": LaunchCost(2.2, 0.3),  # elementwise of cann-bench below 20 MB
+        "cube": LaunchCost(6.3, 5.0),  # gemm and conv2d at their smallest
+        "mix": LaunchCost(6.3, 5.0),  # as of the cube
+    },
     hbm_read=1.50e12,  # datacopy
     hbm_write=1.56e12,  # add, case 4
+    hbm_new=1.30e12,  # elementwise of cann-bench, after other kernels have used the cache
     small_copies=0.9,  # datacopy, add
     l2_read=5.9e12,  # datacopy of slices that stay in the cache
     l2_bytes=192.0e6,  # write-back: add cases 4 and 5
@@ -42,7 +46,7 @@ CLASSES = {
     # ---- global memory
     "gm>l1": cost("load", "measured", _LOADS, **_BURSTS, r_hit=84, r_miss=70, **_LATENCY),
     "gm>ub": cost("load", "measured", "datacopy, add", **_BURSTS, r_hit=67, r_miss=64, **_LATENCY),
-    "ub>gm": cost("store", "measured", "add", start=0, rate=27),
+    "ub>gm": cost("store", "measured", "add; bursts as of loads", start=0, rate=27, burst=3.9),
     "l0c>gm": cost("store", "measured", "gemm, conv2d, vendor matmul", start=107, rate=77),
     "gm>gm": cost("store", "guess", "transfers between ranks", start=1000, rate=13),
     "l1>gm": cost("store", "guess", "as ub>gm", start=0, rate=27),
@@ -80,6 +84,7 @@ CLASSES = {
     "search": cost("vector", "guess", "two lane folds", fixed=46, slope=14),
     "fused": cost("vector", "guess", "two instructions", fixed=25, slope=2),
     "rearrange": cost("vector", "guess", "two instructions", fixed=25, slope=2),
+    "transpose": cost("vector", "measured", "transposes of cann-bench", fixed=25, slope=46),
     "block_sort": cost("vector", "vendor", "vecdoc: 2 elements a cycle", fixed=22.5, element=0.5),
     "merge": cost("vector", "measured", "topk; vecdoc has 0.5", fixed=22.5, element=1.5),
     "gather": cost("vector", "vendor", "vecdoc: 5 elements a cycle", fixed=26, element=0.2),

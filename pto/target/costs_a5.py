@@ -6,15 +6,19 @@ simulator of vector functions. `gym`: the cycle tables of PTO-Gym's manual of mi
 
 from __future__ import annotations
 
-from pto.target.costs import OTHER, Chip, Costs, cost
+from pto.target.costs import OTHER, Chip, Costs, LaunchCost, cost
 
 CHIP = Chip(
     mhz=1650,
     queue_depth=32,  # guess: as the older chips
-    launch_us=0.8,  # vendor matmul
-    cold_start_us=8.0,  # mxfp8 at its smallest
+    launches={
+        "vector": LaunchCost(1.1, 0.0),  # elementwise of cann-bench below 20 MB
+        "cube": LaunchCost(0.8, 8.0),  # vendor matmul; mxfp8 at its smallest
+        "mix": LaunchCost(0.8, 8.0),  # as of the cube
+    },
     hbm_read=1.63e12,  # datacopy
     hbm_write=1.65e12,  # add
+    hbm_new=1.30e12,  # elementwise of cann-bench, after other kernels have used the cache
     small_copies=0.9,  # datacopy of 8 KiB tiles, add case 2
     l2_read=6.0e12,  # datacopy
     l2_bytes=128.0e6,  # pypto platform file
@@ -42,7 +46,9 @@ CLASSES = {
         "load", "measured", _LOADS, **_BURSTS, r_hit=92, r_miss=80, same=1780, **_LATENCY
     ),
     "gm>ub": cost("load", "measured", "datacopy, add", **_BURSTS, r_hit=67, r_miss=64, **_LATENCY),
-    "ub>gm": cost("store", "guess", "pypto platform file", start=0, rate=40),
+    "ub>gm": cost(
+        "store", "guess", "pypto platform file; bursts as of loads", start=0, rate=40, burst=2.8
+    ),
     "l0c>gm": cost("store", "measured", "mxfp8, vendor matmul", start=100, rate=80),
     "gm>gm": cost("store", "guess", "transfers between ranks", start=1000, rate=13),
     "l1>gm": cost("store", "guess", "as ub>gm", start=0, rate=40),
@@ -89,6 +95,7 @@ LANES = {
     "exp16": (21, 4), "power": (40, 12), "unary": (6, 1), "bits": (6, 1), "compare": (6, 1),
     "convert": (7, 1), "fold": (7, 1), "group_fold": (13, 1), "lane_fold": (22, 1),
     "spread": (6, 1), "search": (32, 2), "fused": (8, 1), "rearrange": (7, 1), "lane": (7, 1),
+    "transpose": (100, 112),  # a gather of one column, whose lanes meet in one bank: cann-bench
     "predicate": (4, 1), "reg_load": (9, 1), "reg_store": (9, 1), "reg_gather": (28, 10),
     "gather": (28, 10), "reg_scatter": (17, 8), "reg_fold": (22, 1), "block_sort": (30, 16),
 }  # fmt: skip

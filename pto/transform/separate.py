@@ -25,7 +25,7 @@ class Separated:
     """A program with a function for each core, and how it is launched."""
 
     module: Module
-    entry: str | None  # the function to launch
+    entry: str | None  # the function to launch; None: several, one for each core
     slots_nbytes: int = 0  # of the queues of a block, where they lie in an additional argument
     refused: Diagnostic | None = None  # the reason why a function for both cores stays whole
     whole: str | None = None  # the reason why one vector sub-block of a split one has all rows
@@ -51,8 +51,10 @@ class Separated:
 
 def separate(module: Module, profile: Profile, functions: Sequence[Operation]) -> Separated:
     """The program of a launch of `functions`, for the cores of the profile."""
+    if len(functions) > 1:
+        return Separated(module, None)
     first = functions[0]
-    if not profile.separate_cores or len(functions) > 1 or not uses_both(first):
+    if not profile.separate_cores or not uses_both(first):
         return Separated(module, first.symbol)
     try:
         parts = split(module, first.symbol, profile)

@@ -196,7 +196,7 @@ TRANSPOSE = tile_family(
         out_of_place("src").on(NPU),
         _holds_transposed,
     ),
-    cost="rearrange",
+    cost="transpose",
     traits=Traits(region=RegionRule.SWAPPED, fills=Fills.SWAPPED),
 )
 TRANSPOSE.row(

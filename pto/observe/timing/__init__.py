@@ -20,8 +20,10 @@ from pto.ir.graph import Module, Operation
 from pto.isa.cost.describe import RUN
 from pto.isa.row.types import Ptr
 from pto.observe.timing.advice import with_flags
+from pto.observe.timing.cache import State, known_state
 from pto.observe.timing.chips import Bench, bench, benches
 from pto.observe.timing.launch import BlockLaunch
+from pto.observe.timing.overrides import Overrides
 from pto.observe.timing.program import chip_launch
 from pto.observe.timing.remedies import FreeSpace, remedies
 from pto.observe.timing.report import time_launch
@@ -44,8 +46,14 @@ def time(
     device: str | None = None,
     data: bool = False,
     advice: bool = True,
+    cache: State = "cold",
+    costs: Overrides | None = None,
 ) -> Timing:
     """The time of one launch on a chip. Arrays give their shapes; with `data`, their values.
+
+    `cache`: the state of the L2 cache when the launch begins. cold: earlier launches had other
+    inputs, their results may still be there. warm: they had the same arrays. clean: it holds data
+    of others, none of which has to be written back. `costs` replace numbers of the chip.
 
     On profiles whose cores are apart a function for both is timed as `pto export` splits it.
     Nothing is written to the arrays: an instruction on data only reports its accesses. With `data`
@@ -58,20 +66,23 @@ def time(
     written = entry_functions(module, entry)
     split = chip_launch(module, written, target.profile, args, blocks)
     module, functions = split.module, split.functions
-    chip = bench(device or target.profile.device, target.profile.name)
+    chip = bench(device or target.profile.device, target.profile.name, costs)
+    known_state(cache)
     writes = data or _moves_by_pointer(functions)
     copies = [a.copy() if writes and isinstance(a, np.ndarray) else a for a in split.args]
     launch = BlockLaunch(module, functions, target.profile, copies, count_of(blocks), data)
     name = ", ".join(f.symbol for f in written)
-    timing = time_launch(launch, chip, name, split.notes, advice=advice)
+    timing = time_launch(launch, chip, name, split.notes, advice=advice, cache=cache)
     if not advice:
         return timing
-    for remedy in remedies(timing, chip, FreeSpace(functions, target.profile)):
+    for remedy in remedies(
+        timing, replace(chip, kind=timing.kind), FreeSpace(functions, target.profile)
+    ):
         timing.offer(remedy)
     changed = with_flags(module, functions, target.profile)
     if changed is not None:
         other = replace(launch, module=changed, functions=entry_functions(changed, split.entry))
-        saves_us = timing.us - time_launch(other, chip, name, advice=False).us
+        saves_us = timing.us - time_launch(other, chip, name, advice=False, cache=cache).us
         timing.offer(Remedy("flags instead of barriers, as pto sync puts them", saves_us))
     return timing
 

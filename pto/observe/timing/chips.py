@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from pto.core.errors import fail
 from pto.isa.cost.shown import CHIPS
-from pto.target.costs import Chip, Costs
+from pto.observe.timing.overrides import Overrides, applied
+from pto.target.costs import Chip, Costs, LaunchKind
 from pto.target.defaults import DEFAULTS
 from pto.target.devices import DeviceSpec
 from pto.target.profile import device as find_device
@@ -21,12 +22,26 @@ class Bench:
 
     device: DeviceSpec
     costs: Costs
+    kind: LaunchKind = "mix"  # of launches
 
     @property
     def chip(self) -> Chip:
         """The chip of the profile, with the memory bandwidth of this device."""
-        chip, scale = self.costs.chip, self.device.memory_scale
-        return replace(chip, hbm_read=chip.hbm_read * scale, hbm_write=chip.hbm_write * scale)
+        chip, scale, new = self.costs.chip, self.device.memory_scale, self.device.new_scale
+        return replace(
+            chip,
+            hbm_read=chip.hbm_read * scale,
+            hbm_write=chip.hbm_write * scale,
+            hbm_new=chip.hbm_new * (scale if new is None else new),
+            kind=self.kind,
+        )
+
+    def of_kind(self, sides: set[str]) -> Bench:
+        """The same chip for launches that use the cores of these sides."""
+        kind: LaunchKind = (
+            "vector" if sides == {"vector"} else "mix" if "vector" in sides else "cube"
+        )
+        return replace(self, kind=kind)
 
     @property
     def mhz(self) -> float:
@@ -38,8 +53,8 @@ class Bench:
         return float(self.device.l2_bytes or self.chip.l2_bytes)
 
 
-def bench(device: str | None, profile: str) -> Bench:
-    """The chip of this name, or the usual one of a profile."""
+def bench(device: str | None, profile: str, costs: Overrides | None = None) -> Bench:
+    """The chip of this name, or the usual one of a profile; `costs` replace some of its own."""
     if profile not in CHIPS:
         raise fail(
             "PTO-C002",
@@ -54,7 +69,8 @@ def bench(device: str | None, profile: str) -> Bench:
             "PTO-C002",
             f"{chip_found.name} has profile {chip_found.profile}, but the kernel is for {profile}",
         )
-    return Bench(chip_found, CHIPS[profile])
+    known = CHIPS[profile]
+    return Bench(chip_found, applied(known, costs) if costs else known)
 
 
 def benches(profile: str) -> list[Bench]:

@@ -73,8 +73,8 @@ def _transfer(work: TransferWork, costs: Costs) -> Price:
             work.cost,
         )
     if work.region is not None:
-        rate = cost["rate"]
-        return Price(cost["start"], 0.0, 0.0, rate, rate, status=cost.status, cost=work.cost)
+        rate, least = cost["rate"], work.bursts * cost["burst"]
+        return Price(cost["start"], least, least, rate, rate, status=cost.status, cost=work.cost)
     return _fixed(cost["start"] + work.nbytes / cost["rate"], cost, work.cost)
 
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from pto.isa.cost.work import TransferWork, Work
 from pto.observe.timing import clock, result
+from pto.observe.timing.cache import State
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.code import spread
 from pto.observe.timing.fold import left_out, weights
+from pto.observe.timing.interval import interval, terms_of
 from pto.observe.timing.kinds import Described, LaunchBlocks, Sort, blocks_of
 from pto.observe.timing.measure import TimedCore, alone, time_core
 from pto.observe.timing.result import Cores, Roofline, Site, Timing, Waiting, site
-from pto.observe.timing.stream import TimedJob
+from pto.observe.timing.stream import RecordStream, TimedJob
 from pto.observe.timing.traffic import rounds_of
 
 _Wait = tuple[Site, Site, str]  # waiting line, awaited line, pipe
@@ -30,12 +32,14 @@ def time_launch(
     notes: tuple[str, ...] = (),
     *,
     advice: bool = True,
+    cache: State = "cold",
 ) -> Timing:
     """The time of a launch on a chip; with `advice` the longest waits too."""
     blocks = blocks_of(launch, bench)
+    bench = bench.of_kind({s.side(n) for s in _streams(blocks) for n in range(len(s.sides))})
     sorts = blocks.sorts()
     simulated = _simulated(sorts, blocks, bench)
-    rounds = rounds_of(launch, bench, blocks)
+    rounds = rounds_of(launch, bench, blocks, cache)
     timed = [time_core(launch, bench, blocks, sort.cores[0], rounds) for sort in simulated]
     slowest = max(timed, key=lambda t: t.cycles)
     if blocks.asked < launch.blocks:
@@ -44,7 +48,7 @@ def time_launch(
             f"the addresses of {blocks.asked:,} of {launch.blocks:,} blocks are known; the others"
             " are timed like the last of these",
         )
-    timing = _timing(launch, bench, name, slowest, blocks, notes)
+    timing = _timing(launch, bench, name, slowest, blocks, notes, cache)
     if advice:
         timing.waits = waits_of(slowest, bench)
     for sort, simulation in zip(simulated, timed, strict=True):
@@ -53,6 +57,10 @@ def time_launch(
     left = [core for sort in sorts if sort not in simulated for core in sort.cores]
     timing.groups += [Cores(left, None)] if left else []
     return timing
+
+
+def _streams(blocks: LaunchBlocks) -> list[RecordStream]:
+    return [kind.stream for kind in blocks.kinds]
 
 
 def _simulated(sorts: list[Sort], blocks: LaunchBlocks, bench: Bench) -> list[Sort]:
@@ -85,6 +93,7 @@ def _timing(
     timed: TimedCore,
     blocks: LaunchBlocks,
     notes: tuple[str, ...],
+    cache: State,
 ) -> Timing:
     stream = timed.stream
     times = timed.shared.times
@@ -106,12 +115,13 @@ def _timing(
             f" estimated from its compiled code; if it takes half or twice that, the kernel takes"
             f" {least:.1f} or {most:.1f} us",
         )
+    terms = terms_of(timed, chip, bench.mhz)
     busy = result.shares(stream, times, us * bench.mhz)
     often = weights(stream)[load.items]
     loads = (load.memory, load.lines, load.stored, load.written)
     hbm, l2, stored, written = (float((load_values * often).sum()) for load_values in loads)
     seconds = max(core_us / 1e6, 1e-12)
-    hbm_share = float((load.seconds * often).sum()) / seconds
+    hbm_share = float(max((load.seconds * often).sum(), (load.new * often).sum())) / seconds
     l2_share = l2 / seconds / chip.l2_read
     bound, runner_up = result.busiest(busy, hbm_share, l2_share)
     timing = Timing(
@@ -121,7 +131,7 @@ def _timing(
         cores=blocks.cores,
         us=us,
         core_us=core_us,
-        band=(least, code.most / bench.mhz / chip.slowest + chip.launch_us),
+        band=interval(us, terms, (least, most), chip.slowest),
         busy=busy,
         bound=bound,
         runner_up=runner_up,
@@ -135,7 +145,11 @@ def _timing(
         guessed=result.guessed_share(timed.prices, times),
         waits=[],
         roofline=None,
+        terms=terms,
         notes=notes,
+        cache=cache,
+        kind=bench.kind,
+        costs=bench.costs,
         stream=stream,
         times=times,
         prices=timed.prices,

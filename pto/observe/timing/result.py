@@ -16,11 +16,13 @@ from pto.ir.graph import Operation
 from pto.isa.cost.work import MatmulWork
 from pto.observe.timing.clock import Times
 from pto.observe.timing.fold import weights
+from pto.observe.timing.interval import Term
+from pto.observe.timing.overrides import template
 from pto.observe.timing.price import Price, passes
 from pto.observe.timing.rounds import Shown
 from pto.observe.timing.shared import Load
 from pto.observe.timing.stream import RecordStream
-from pto.target.costs import Costs
+from pto.target.costs import Costs, LaunchKind
 
 _FULL = 0.9  # of the memory bandwidth: it is the bound
 _FULL_L2 = 0.93
@@ -28,6 +30,13 @@ _WIDE = 20  # characters of a column
 _WORTH = 0.98  # of the time: a remedy that saves less is not reported
 _LEAST_SAVED = 0.05  # us
 _LITTLE = 0.05  # of the results: less that stays in the cache is not reported
+
+
+_INPUTS = {
+    "cold": "inputs are new to it",
+    "warm": "inputs are those of the launch before",
+    "clean": "it begins with other data",
+}
 
 
 def is_worth(before: float, after: float) -> bool:
@@ -129,7 +138,7 @@ class Timing:
     cores: int
     us: float  # with the launch
     core_us: float
-    band: tuple[float, float]  # for the range of the clock, and of the estimate of scalar code
+    band: tuple[float, float]  # the interval, by what each part of the time rests on
     busy: dict[str, dict[str, float]]  # side -> pipe -> share of the time
     bound: str
     runner_up: str
@@ -143,7 +152,11 @@ class Timing:
     guessed: float  # share of the busy time that is based on guesses
     waits: list[Waiting]
     roofline: Roofline | None
+    terms: list[Term] = field(default_factory=list[Term])  # parts of the time by cost
     notes: tuple[str, ...] = ()
+    cache: str = "cold"  # state of the L2 cache when the launch begins
+    kind: LaunchKind = "mix"  # the cores that it uses
+    costs: Costs | None = field(default=None, repr=False)
     stream: RecordStream = field(default_factory=RecordStream, repr=False)
     times: Times | None = field(default=None, repr=False)
     prices: list[Price] = field(default_factory=list[Price], repr=False)
@@ -182,9 +195,11 @@ class Timing:
         if self.kept_bytes > _LITTLE * self.stored_bytes:
             lines.append(
                 f"  L2 keeps {_size(self.kept_bytes)} of {_size(self.stored_bytes)} of results from"
-                f" launch to launch (it holds {_size(self.l2_capacity)}); inputs are new to it"
+                f" launch to launch (it holds {_size(self.l2_capacity)}); {_INPUTS[self.cache]}"
             )
         lines += [f"  {line}" for line in (*self.waits, *self.remedies)]
+        if self.terms:
+            lines.append(f"  most uncertain: {' and '.join(map(str, self.terms[:2]))}")
         if self.guessed >= 0.005:
             lines.append(f"  {self.guessed:.0%} of the busy time rests on guesses")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
@@ -225,12 +240,19 @@ class Timing:
 
         _write(path, json.dumps(chrome(self)))
 
+    def template(self, path: str) -> None:
+        """Write the numbers that the launch uses, for `pto time --costs`."""
+        if self.costs is not None:
+            used = frozenset(price.cost for price in self.prices)
+            _write(path, template(self.costs, used))
+
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _FIGURES} | {
             "band": list(self.band),
+            "terms": [term._asdict() | {"error_us": term.error_us} for term in self.terms],
             "shown": [
                 {
                     "round": shown_round.number,
@@ -261,7 +283,7 @@ class Timing:
 _FIGURES = (
     *("kernel", "device", "blocks", "cores", "us", "core_us", "band", "busy", "bound"),
     *("runner_up", "hbm_bytes", "l2_bytes", "stored_bytes", "kept_bytes", "hbm_share"),
-    *("l2_share", "guessed", "rounds"),
+    *("l2_share", "guessed", "rounds", "cache"),
 )
 
 
@@ -283,18 +305,6 @@ def _size(nbytes: float) -> str:
             return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
         nbytes /= 1000
     return f"{nbytes:.2f} GB"
-
-
-def critical(times: Times | None) -> list[int]:
-    """From the instruction that ended last back through those that let it start."""
-    if times is None or not times.done:
-        return []
-    at = max(range(len(times.done)), key=times.done.__getitem__)
-    path: list[int] = []
-    while at >= 0:
-        path.append(at)
-        at = times.before[at]
-    return path[::-1]
 
 
 def busiest(busy: dict[str, dict[str, float]], hbm: float, l2: float) -> tuple[str, str]:

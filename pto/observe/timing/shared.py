@@ -40,9 +40,10 @@ class Load:
     stored: Array  # bytes that all cores store
     written: Array  # bytes written to memory
     seconds: Array  # busy time of memory
+    new: Array  # the same, at the rate of inputs that no launch has read before
     writes: Array
     lines: Array  # bytes of whole lines that the L2 cache reads, of all cores
-    alike: Array  # the same, of cores that access the same lines
+    alike: Array  # the same of cores that access the same lines; whole ones past the cache
     parts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     # rounds of blocks: the first entry of each, and how many transfers of the core came before
 
@@ -70,7 +71,7 @@ class Servers:
 
     def __init__(self, load: Load, chip: Chip, mhz: float) -> None:
         """Work is counted in cycles that a resource is busy with a transfer of all cores."""
-        rates = load.seconds, load.lines / chip.l2_read
+        rates = load.seconds, load.lines / chip.l2_read, load.new
         self._work = np.stack(rates) * mhz * 1e6
         index = np.arange(load.items.size)
         for first, position in load.parts:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pto.isa.cost.work import GlobalRegion
-from pto.observe.timing.cache import LINE, SECTOR, Cache
+from pto.observe.timing.cache import LINE, SECTOR, Cache, State
 from pto.observe.timing.chips import Bench
 from pto.observe.timing.fold import weights
 from pto.observe.timing.kinds import Described, LaunchBlocks, regions_of, transfers_of
@@ -41,6 +41,7 @@ class TransferLoad(NamedTuple):
     missed: float  # share that memory serves
     read: float  # bytes read from memory, of all cores
     written: float  # bytes written to memory, of all cores
+    new: float  # of both, bytes at the rate of arrays that are new to the chip
     alike: float  # cores that access the same bytes
 
 
@@ -53,14 +54,17 @@ class BlockRound:
     like: int = 0  # equal rounds after this one
 
 
-def rounds_of(launch: Described, bench: Bench, blocks: LaunchBlocks) -> list[BlockRound]:
-    """Every transfer of a repeated launch on other inputs."""
+def rounds_of(
+    launch: Described, bench: Bench, blocks: LaunchBlocks, state: State = "cold"
+) -> list[BlockRound]:
+    """Every transfer of a launch that finds the cache in a state."""
     shortest = min(
         (r.row_bytes for kind in blocks.kinds for r in regions_of(kind.stream)), default=LINE
     )
     cache = Cache(bench.l2_bytes, launch.arrays, LINE if shortest >= LINE else SECTOR)
-    _through(cache, blocks)
-    cache.forget_inputs()
+    if state != "clean":
+        _through(cache, blocks)
+        cache.begin_again(state)
     return _through(cache, blocks)
 
 
@@ -107,12 +111,12 @@ def _alike(some: dict[int, list[TransferLoad]], others: dict[int, list[TransferL
     if some.keys() != others.keys():
         return False
     a, b = (
-        np.array([m[2:] for mine in group.values() for m in mine], np.float64).reshape(-1, 5)
+        np.array([m[2:] for mine in group.values() for m in mine], np.float64).reshape(-1, 6)
         for group in (some, others)
     )
     sizes = [m.region.nbytes * m.cores for mine in some.values() for m in mine]
     scale = np.ones_like(a)
-    scale[:, 2] = scale[:, 3] = np.maximum(sizes, 1)
+    scale[:, 2:5] = np.maximum(sizes, 1)[:, None]
     return bool((np.abs(a - b) <= _SAME * scale).all())
 
 
@@ -138,12 +142,9 @@ def _round(
             scale = running / addresses.size
             for block in kinds:
                 job, region = transfers[block][i]
-                both = moved_transfer.read * scale, moved_transfer.written * scale
-                moved[block].append(
-                    TransferLoad(
-                        job, region, running, moved_transfer.missed, *both, moved_transfer.alike
-                    )
-                )
+                read, written, new = (amount * scale for amount in moved_transfer[1:4])
+                shared = running, moved_transfer.missed, read, written, new, moved_transfer.alike
+                moved[block].append(TransferLoad(job, region, *shared))
     return moved
 
 
@@ -156,13 +157,15 @@ def load_of(traffic: list[TransferLoad], arrays: list[tuple[int, int]], chip: Ch
         np.array([_given(region, unit) for region in regions]) * padded for unit in (LINE, SECTOR)
     )
     cores = np.array([transfer.cores for transfer in traffic], np.float64)
-    past = np.array([region.rows * region.passes_by for region in regions]) * cores * chip.past_row
+    past = np.array([region.passes_by for region in regions], np.float64)
+    rows = np.array([region.rows for region in regions]) * past * cores * chip.past_row
     nbytes = np.array([float(region.nbytes) for region in regions])
     writes = np.array([region.writes for region in regions], bool)
-    read = np.array([transfer.read for transfer in traffic]) * padded + np.where(writes, 0.0, past)
+    read = np.array([transfer.read for transfer in traffic]) * padded + np.where(writes, 0.0, rows)
     written = np.array([transfer.written for transfer in traffic]) * padded + np.where(
-        writes, past, 0.0
+        writes, rows, 0.0
     )
+    new = np.array([transfer.new for transfer in traffic]) * padded
     slower = _slower(nbytes, chip)
     return Load(
         items=np.array([transfer.job for transfer in traffic], np.int64),
@@ -172,9 +175,11 @@ def load_of(traffic: list[TransferLoad], arrays: list[tuple[int, int]], chip: Ch
         stored=np.where(writes, nbytes * cores, 0.0),
         written=written,
         seconds=(read / chip.hbm_read + written / chip.hbm_write) * slower,
+        new=new / chip.hbm_new * slower,
         writes=writes,
         lines=sectors * cores,
-        alike=lines * np.array([transfer.alike for transfer in traffic]),
+        alike=np.where(past > 0, lines, sectors)
+        * np.array([transfer.alike for transfer in traffic]),
     )
 
 

@@ -32,7 +32,7 @@ def moved(traffic: Traffic) -> float:
 def test_results_that_fit_stay_and_are_never_written_back() -> None:
     found, sums = cache(), stretch(0, 40, writes=True)
     found.transfer(sums, [0])
-    found.forget_inputs()
+    found.begin_again("cold")
     assert moved(found.transfer(sums, [0])) == pytest.approx(0, abs=2 * LINE)
     assert found.dirty == pytest.approx(40, abs=2)
 
@@ -42,7 +42,7 @@ def test_inputs_that_are_kept_drive_results_out() -> None:
     for _ in range(2):
         back = [moved(found.transfer(stretch(40 + n, 1), [(40 + n) * LINE])) for n in range(300)]
         back.append(moved(found.transfer(sums, [0])))
-        found.forget_inputs()
+        found.begin_again("cold")
     assert sum(back) == pytest.approx((300 + 40) * LINE, rel=0.1)
 
 
@@ -54,7 +54,7 @@ def test_inputs_that_pass_by_leave_them_in_peace() -> None:
             for n in range(300)
         ]
         last = found.transfer(sums, [0])
-        found.forget_inputs()
+        found.begin_again("cold")
     assert {each.missed for each in past} == {1.0}
     assert sum(map(moved, past)) == 300 * LINE
     assert moved(last) == pytest.approx(0, abs=2 * LINE)

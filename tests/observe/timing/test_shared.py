@@ -31,6 +31,7 @@ def load_of(work: list[float], parts: list[tuple[int, int]] | None = None) -> Lo
         stored=zeros,
         written=zeros,
         seconds=seconds,
+        new=zeros,
         writes=zeros > 0,
         lines=zeros,
         alike=zeros,

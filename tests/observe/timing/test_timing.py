@@ -54,8 +54,8 @@ def test_a_copy_by_hand():
     load = nbytes / 64 + 440 * (1 + 0.6 * 0)  # 32 KB not in the cache, and the latency of memory
     store = nbytes / 27
     whole = chip.issue + load + chip.flag + store
-    assert found.core_us == pytest.approx(whole / 1850 + chip.cold_start_us, rel=0.03)
-    assert found.us == pytest.approx(found.core_us + chip.launch_us)
+    assert found.core_us == pytest.approx(whole / 1850 + chip.launches["vector"].cold_us, rel=0.03)
+    assert found.us == pytest.approx(found.core_us + chip.launches["vector"].us)
     assert found.hbm_bytes == pytest.approx(nbytes, rel=1e-3)  # what is stored stays in the cache
     assert [w.pipe for w in found.waits] == ["MTE3"]
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pto.observe.timing.axis import TimeAxis, agents, axis, drawn
-from pto.observe.timing.result import Timing, Waiting, critical, site
+from pto.observe.timing.interval import critical
+from pto.observe.timing.result import Timing, Waiting, site
 
 _STEPS = 200  # of the counters
 _DIGITS = 5  # of a microsecond
