@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from pto.core.errors import PtoError
 from pto.ir.graph import Module
-from pto.ir.text.parser import parse_file
+from pto.ir.text.parser import parse, parse_file
 from pto.isa import table
 from pto.isa.row.attributes import Str
 from pto.isa.rules.rule import Case
-from pto.target.profile import choose
+from pto.target.profile import Profile, choose
+from pto.target.profile import profile as find_profile
+from tests.known.headers import program
+from tests.known.test_headers import RULED
 
 HERE = Path(__file__).parent / "pto"
 
@@ -28,11 +32,9 @@ def modules(folder: str) -> tuple[Module, ...]:
 
 
 def broken_rules() -> set[tuple[str, str]]:
-    """(code, id) of every rule that some bad program breaks."""
+    """(code, id) of every rule that a bad program or a call against a header breaks."""
     broken: set[tuple[str, str]] = set()
-    for module in modules("bad"):
-        arch = module.op.attrs.get("pto.target_arch")
-        profile = choose(target_arch=arch.value if isinstance(arch, Str) else None).profile
+    for module, profile in (*_bad_programs(), *_calls_against_headers()):
         for op in module.walk():
             if op.row is None:
                 continue
@@ -43,6 +45,17 @@ def broken_rules() -> set[tuple[str, str]]:
                 if rule.test(case) is not None:
                     broken.add((rule.code, rule.id))
     return broken
+
+
+def _bad_programs() -> Iterator[tuple[Module, Profile]]:
+    for module in modules("bad"):
+        arch = module.op.attrs.get("pto.target_arch")
+        yield module, choose(target_arch=arch.value if isinstance(arch, Str) else None).profile
+
+
+def _calls_against_headers() -> Iterator[tuple[Module, Profile]]:
+    for fact, profile in RULED:
+        yield parse(program(fact.wrong)), find_profile(profile)
 
 
 def test_every_rule_is_broken_by_a_program() -> None:
