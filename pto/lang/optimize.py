@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pto.run.machine.device import Device
 
 P = ParamSpec("P")
-_SMALL = (600, 300, 100)  # the largest extents of arrays in a small launch
+_SMALL = (512, 300, 100)  # the largest extents of arrays in a small launch
 _EXTENTS = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512)  # of tiles, for constants of a kernel
 _COMPARED = 2  # small launches
 

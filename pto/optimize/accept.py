@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from pto.core.errors import PtoError
 from pto.ir.graph import Module
 from pto.observe.proofs import prove
 from pto.observe.sanitize import sanitize
 from pto.plan.calls import entry_functions
+from pto.plan.sync import insert
 from pto.run.launch.host import launch
 from pto.target.facts import Profile
 from pto.transform.schedule import ProgramLaunch
+from pto.transform.separate import Separated, separate
 from pto.verify import verify
 
 _ENGINES = ("reference", "jit")
@@ -52,12 +56,16 @@ def accepted(
     for each in comparisons:
         _require_equal(each, profile)
     if comparisons:
-        _require_clean(comparisons[-1], profile)
+        _require_clean(comparisons[0 if _is_split(after, profile) else -1], profile)
         shapes = "; ".join(_shapes(each) for each in comparisons)
         checked.append(f"equal bits on both engines, and clean under the sanitizer: {shapes}")
     else:
         checked.append("bits not compared: no small launch of this program is known")
     return tuple(checked)
+
+
+def _is_split(program: ProgramLaunch, profile: Profile) -> bool:
+    return separate(program.module, profile, program.functions).module is not program.module
 
 
 def _shapes(comparison: Comparison) -> str:
@@ -88,29 +96,54 @@ def _require_equal(comparison: Comparison, profile: Profile) -> None:
     after = comparison.after
     args = comparison.args
     wanted = bits(before, args, _ENGINES[0], profile)
-    for engine in _ENGINES:
-        if bits(after, args, engine, profile) != wanted:
+    programs = [Separated(after.module, None), *_on_chip(after, profile)]
+    for program, engine in product(programs, _ENGINES):
+        if _bits(program, after.blocks, args, engine, profile) != wanted:
             shapes = _shapes(comparison)
             raise RejectedError(f"other bits than the program as written: {engine}, {shapes}")
 
 
+def _on_chip(program: ProgramLaunch, profile: Profile) -> list[Separated]:
+    """The functions of both cores, in order; none where there are none, or these sizes do not fit.
+
+    Sizes at which rows are counted when the program runs leave all rows to one vector sub-block.
+    """
+    split = separate(program.module, profile, program.functions)
+    if split.module is program.module:
+        return []
+    try:
+        return [replace(split, module=insert(split.module, profile))]
+    except PtoError:
+        return []
+
+
 def _require_clean(comparison: Comparison, profile: Profile) -> None:
     """Raise if the sanitizer finds what it does not find in the program as it is written."""
-    found = _codes(comparison.after, comparison.args, profile)
-    if found:
-        known = _codes(comparison.before, comparison.args, profile)
-        found = [code for code in found if code not in known]
-    if found:
-        raise RejectedError(f"the sanitizer finds {found[0]} in the optimised program")
+    before, after, args = comparison.before, comparison.after, comparison.args
+    known: list[str] | None = None
+    for program in (Separated(after.module, None), *_on_chip(after, profile)):
+        found = _codes(program, after.blocks, args, profile)
+        if found and known is None:
+            known = _codes(Separated(before.module, None), before.blocks, args, profile)
+        found = [code for code in found if code not in (known or ())]
+        if found:
+            raise RejectedError(f"the sanitizer finds {found[0]} in the optimised program")
 
 
 def bits(program: ProgramLaunch, args: Sequence[Any], engine: str, profile: Profile) -> Bits:
     """The bytes of all arrays after a run on copies."""
+    return _bits(Separated(program.module, None), program.blocks, args, engine, profile)
+
+
+def _bits(
+    program: Separated, blocks: int, args: Sequence[Any], engine: str, profile: Profile
+) -> Bits:
     copies = _copies(args)
     launch(
         program.module,
-        args=copies,
-        blocks=program.blocks,
+        entry=program.entry,
+        args=program.arguments(copies, blocks),
+        blocks=blocks,
         engine=engine,
         profile=profile.name,
         coverage=False,
@@ -119,11 +152,12 @@ def bits(program: ProgramLaunch, args: Sequence[Any], engine: str, profile: Prof
     return [each.tobytes() for each in copies if isinstance(each, np.ndarray)]
 
 
-def _codes(program: ProgramLaunch, args: Sequence[Any], profile: Profile) -> list[str]:
+def _codes(program: Separated, blocks: int, args: Sequence[Any], profile: Profile) -> list[str]:
     verdict = sanitize(
         program.module,
-        args=_copies(args),
-        blocks=program.blocks,
+        entry=program.entry,
+        args=program.arguments(_copies(args), blocks),
+        blocks=blocks,
         profile=profile.name,
         timeout=_SECONDS,
         fixes=False,

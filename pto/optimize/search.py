@@ -21,15 +21,18 @@ from pto.observe import timing
 from pto.observe.timing import Bench, Timing
 from pto.optimize.bound import cores_of, least_us
 from pto.optimize.report import Speed, StepReport
+from pto.target.profile import profile as find_profile
 from pto.transform.block_order import grid_columns
+from pto.transform.cores import uses_both
 from pto.transform.schedule import PASSES, PassStep, ProgramLaunch, Schedule, scheduled
 
 _WORTH = 0.995  # of the time: a change that saves less is not kept
 _ROUNDS = 3  # of blocks on each core, in the launch that is searched
 _TIMED = 8  # choices of constants that are timed, those with the least lower bounds
 _NEAR = 1.02  # of the lower bound: nothing is left to save
-_COUNTS = {"longer": (2, 3, 4, 6, 8), "slots": (2, 3, 4)}
+_COUNTS = {"longer": (2, 3, 4, 6, 8), "slots": (2, 3, 4), "stages": (2, 3, 4)}
 _USUAL = {"order": 4, "longer": 4, "slots": 2}  # the second start of the search
+_USUAL_OF_BOTH = {"stages": 3}  # the same, for functions that use both cores
 _GROUPS = (2, 3, 4, 6, 8, 12)  # rows of blocks that share operands
 
 Numbers = Mapping[str, int]
@@ -129,16 +132,19 @@ class Search:
             with suppress(PtoError):
                 bounds.append((least_us(self.program(constants).launch, self.bench), point))
         bounds.sort(key=lambda each: each[0])
-        best = self._time(start)
-        for least, point in bounds[:_TIMED]:
-            if least < best:
+        best, timed = self._time(start), 0
+        for least, point in bounds:
+            if timed < _TIMED and least < best:
                 usual = self._usual(point)
+                timed += self._time(usual) < float("inf")
                 best = min(best, self._time(usual))
                 yield usual
 
     def _usual(self, point: Point) -> Point:
-        usual = {"persistent": cores_of(self.program(point.constants).launch, self.bench)} | _USUAL
-        passes = {n: usual[n] for n in PASSES if usual[n] in self._numbers(point, n)}
+        launch = self.program(point.constants).launch
+        usual = {"persistent": cores_of(launch, self.bench)}
+        usual |= _USUAL_OF_BOTH if self._is_split(launch) else _USUAL
+        passes = {n: usual[n] for n in usual if usual[n] in self._numbers(point, n)}
         return replace(point, passes=passes)
 
     def _with_pass(self, point: Point, name: str) -> Iterator[Point]:
@@ -157,7 +163,14 @@ class Search:
         if name == "persistent":
             count = cores_of(launch, self.bench)
             return [count] if launch.blocks > count else []
+        if name == "stages" and not self._is_split(launch):
+            return []
         return _COUNTS[name]
+
+    def _is_split(self, launch: ProgramLaunch) -> bool:
+        """True if the two cores of the chip share the work of a function."""
+        cores_are_apart = find_profile(self.bench.device.profile).separate_cores
+        return cores_are_apart and any(map(uses_both, launch.functions))
 
     def _without_idle(self, point: Point) -> Point:
         """The point without passes that save nothing."""

@@ -8,7 +8,7 @@ row: its halves lie along the other axis. Tiles that have nothing to do with a q
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pto.core.dtypes import I64
@@ -202,8 +202,16 @@ def halve(function: Operation, axes: dict[Value, int]) -> None:
             _halve_window(op, tile, sub_block, builder)
         elif tile is not None and op.row is TTRI:
             _shift_diagonal(op, tile, sub_block, builder)
-    for tile, axis in axes.items():
+    scratch = [tile for op in function.walk() for tile in _scratch(op, axes)]
+    for tile, axis in [*axes.items(), *dict.fromkeys(scratch, ROWS).items()]:
         tile.type = _half_type(tile, axis)
+
+
+def _scratch(op: Operation, axes: Mapping[Value, int]) -> list[Value]:
+    """The working space of an instruction that has a row for each row of halved tiles."""
+    rows = {_tile(v).rows for v in op.given("in") if axes.get(v) == ROWS}
+    tiles = [v for v in op.given("tmp") if v not in axes and _is_tile(v)]
+    return [v for v in tiles if {_tile(v).rows} == rows and v.uses == [op]]
 
 
 def pass_halves(function: Operation) -> None:

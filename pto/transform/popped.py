@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pto.ir.graph import Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
 from pto.isa.meaning.kinds import Lane
-from pto.isa.order.queue import POP_AT
+from pto.isa.row.attributes import integer
 from pto.isa.row.types import TileBuf
 from pto.transform.cores import VECTOR
 
-_SLOTS = (2, 4, 8)  # the numbers of slots that a queue may have
+SLOTS = (2, 4, 8)  # the numbers of slots that a queue may have
 
 
 @dataclass(slots=True, eq=False)
@@ -61,11 +61,15 @@ class Popped:
         """True if no later tile of the queue has to be freed before these operations are done."""
         if any(user.control is not None for user in users):
             return False
-        ops, row = self.pop.home.ops, POP_AT[self.to]
+        ops = self.pop.home.ops
         end = _place(_beside(users[-1], self.pop)) if users else 0
         between = ops[_place(self.pop) + 1 : end + 1]
-        inside = any(inner.row is row for op in between for inner in op.walk() if inner is not op)
-        return not inside and not (self.to == VECTOR and any(op.row is row for op in between))
+        pops = [inner for op in between for inner in op.walk() if self.is_alike(inner)]
+        return all(pop in between for pop in pops) and not (self.to == VECTOR and pops)
+
+    def is_alike(self, op: Operation) -> bool:
+        """True for a pop of the same queue."""
+        return op.row is self.pop.row and queue_of(op) == queue_of(self.pop)
 
 
 def free_order(popped: Sequence[Popped]) -> list[tuple[Popped, Operation]]:
@@ -88,8 +92,13 @@ def slots_needed(order: Sequence[tuple[Popped, Operation]]) -> int | None:
     for pop, end in order:
         ops = pop.pop.home.ops
         between = ops[_place(pop.pop) : _place(end) + 1]
-        most = max(most, sum(op.row is pop.pop.row for op in between))
-    return next((n for n in _SLOTS if most <= (1 if n == _SLOTS[0] else n // 2 + 1)), None)
+        most = max(most, sum(pop.is_alike(op) for op in between))
+    return next((n for n in SLOTS if most <= (1 if n == SLOTS[0] else n // 2 + 1)), None)
+
+
+def queue_of(op: Operation) -> int:
+    """The number of the queue that an instruction uses."""
+    return integer(op.attrs, "id") or 0
 
 
 def _place(op: Operation) -> int:

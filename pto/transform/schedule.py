@@ -16,8 +16,11 @@ from pto.transform.block_order import grouped
 from pto.transform.longer import longer
 from pto.transform.pass_result import PassResult
 from pto.transform.persistent import persistent
+from pto.transform.separate import separate
 from pto.transform.slots import slots
+from pto.transform.stages import mark, unmark
 from pto.transform.tidy import tidy
+from pto.verify.program import target_of
 
 
 @dataclass(slots=True)
@@ -58,6 +61,21 @@ def _of_function(
     return lambda launch, number: [c for f in launch.functions for c in run(f, number)]
 
 
+def _stages(launch: ProgramLaunch, stages: int) -> list[PassResult]:
+    """Mark loops for the split, and say what it makes of them on the target of the program."""
+    marks = [mark(function, stages) for function in launch.functions]
+    target = target_of(launch.module, profile=None, device=None).profile
+    split = separate(launch.module, target, launch.functions)
+    results = list(split.stages)
+    for loop in (loop for loops in marks for loop in loops):
+        if not any(each.is_done and each.loc == loop.loc for each in results):
+            unmark(loop)
+    if results:
+        return results
+    why = "no loop uses both cores" if split.refused is None else split.refused.message
+    return [PassResult(f"one stage: {why}", is_done=False)]
+
+
 PASSES = {
     "order": NumberedPass(
         "run blocks in groups of rows, column by column, so that L2 serves both operands",
@@ -74,6 +92,11 @@ PASSES = {
         "give the tiles of inner loops several slots, so that iterations overlap",
         "slots of a tile",
         _of_function(slots),
+    ),
+    "stages": NumberedPass(
+        "run the cube iterations ahead of the vector core in loops that use both",
+        "stages of a loop",
+        _stages,
     ),
 }
 

@@ -17,6 +17,7 @@ from pto.core.errors import Diagnostic, PtoError, fail
 from pto.ir.graph import Module, Operation
 from pto.target.facts import Profile
 from pto.transform.cores import CUBE, uses_both
+from pto.transform.pass_result import PassResult
 from pto.transform.split import half_name, split
 
 
@@ -29,6 +30,7 @@ class Separated:
     slots_nbytes: int = 0  # of the queues of a block, where they lie in an additional argument
     refused: Diagnostic | None = None  # the reason why a function for both cores stays whole
     whole: str | None = None  # the reason why one vector sub-block of a split one has all rows
+    stages: tuple[PassResult, ...] = ()  # of loops that are marked to run in stages
 
     def arguments(self, args: Sequence[Any], blocks: int | tuple[int, ...]) -> list[Any]:
         """The arguments of a launch: those of the function as written, and the slots of queues."""
@@ -61,7 +63,8 @@ def separate(module: Module, profile: Profile, functions: Sequence[Operation]) -
     except PtoError as error:
         return Separated(module, first.symbol, refused=error.diagnostics[0])
     entry = half_name(first.symbol, CUBE)
-    return Separated(parts.module, entry, parts.slots_nbytes, whole=parts.whole)
+    nbytes, whole = parts.slots_nbytes, parts.whole
+    return Separated(parts.module, entry, nbytes, whole=whole, stages=parts.stages)
 
 
 def separate_all(module: Module, profile: Profile) -> Separated:

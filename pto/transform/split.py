@@ -8,7 +8,7 @@ by the queue too: before it uses one, the cube core pops a tile of zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Unpack
 
@@ -36,14 +36,18 @@ from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
 from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, on_first_sub_block, sides_of
+from pto.transform.flat import flat
 from pto.transform.halves import WholeTiles, halve, halved_tiles, pass_halves
-from pto.transform.popped import Popped, free_order, slots_needed
+from pto.transform.pass_result import PassResult
+from pto.transform.popped import SLOTS, Popped, free_order, queue_of, slots_needed
+from pto.transform.stages import is_marked, run_stages
 
 SLOTS_ARGUMENT = "queue_slots"  # the argument with the slots of queues that lie in global memory
 _ENDS = (  # side, its bit in dir_mask, its buffer, the operand that names it
     (VECTOR, 1, "vec", "c2v_consumer_buf"),
     (CUBE, 2, "mat", "v2c_consumer_buf"),
 )
+_QUEUES = 7  # one way each, two of the 16 flags between the cores a queue
 _TOKEN = (32, 16)  # a tile of zeros; its halves are tiles of boxes
 _WHOLE = {"split": Int(0, scalar_type(I8))}
 _INT = scalar_type(I32)
@@ -61,6 +65,7 @@ class SplitProgram:
     module: Module
     slots_nbytes: int  # of the queues of a block, in that argument
     whole: str | None  # the reason why one vector sub-block has to have all rows
+    stages: tuple[PassResult, ...] = ()  # of the loops that are marked to run in stages
 
 
 def split(module: Module, entry: str, profile: Profile) -> SplitProgram:
@@ -69,12 +74,14 @@ def split(module: Module, entry: str, profile: Profile) -> SplitProgram:
     function = next(f for f in module.functions() if f.has_body and f.symbol == entry)
     joined = _Joined(function, in_memory=profile.sync.queue_slots == "gm")
     joined.join()
+    stages = joined.run_stages()
     home, parts = function.home, {side: joined.part(side) for side in (CUBE, VECTOR)}
     why = joined.share_rows(parts)
+    flat(parts[VECTOR])
     for side, part in parts.items():
         joined.open(part, side)
     home.set_ops([*(op for op in home.ops if op is not function), *parts.values()])
-    return SplitProgram(module, joined.slots_nbytes, why)
+    return SplitProgram(module, joined.slots_nbytes, why, stages)
 
 
 def half_name(symbol: str, side: str) -> str:
@@ -109,7 +116,33 @@ def _belongs(op: Operation, side: str) -> bool:
     return side in (sides_of(op) or ({VECTOR} if _acts(op) else OTHER))
 
 
-# ---- the queue
+# ---- the queues
+
+
+@dataclass(slots=True)
+class _Queue:
+    """A queue of the function, one way or both ways."""
+
+    number: int
+    ways: int = 0  # dir_mask
+    slot: int = 0  # bytes of the largest tile
+    slots: int = 0  # of each way
+    local_slots: int = 0  # in the buffer of its consumer
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all slots."""
+        return self.ways.bit_count() * self.slots * self.slot
+
+    @property
+    def attrs(self) -> dict[str, Attribute]:
+        """The attributes by which an instruction names it."""
+        return {"id": Int(self.number, _INT)} if self.number else {}
+
+    def add_slots(self, count: int, *, in_memory: bool) -> None:
+        """Let it have as many slots at least; a copy out of global memory frees its slot."""
+        self.slots = max(self.slots, count)
+        self.local_slots = self.local_slots if in_memory else self.slots
 
 
 class _Joined:
@@ -119,8 +152,8 @@ class _Joined:
         self.function = function
         self.in_memory = in_memory  # the slots, which both sub-blocks read then
         self.builder = Builder(function)
-        self.ways = self.slot = 0  # dir_mask, and the bytes of the largest tile
-        self.slots = 0  # of each direction
+        self.queues: list[_Queue] = []
+        self.is_apart = False  # each transfer has its own queue, so that they need no common order
         self.token: Value | None = None
         self.popped: list[Popped] = []  # in program order
         self.halved: dict[
@@ -130,11 +163,13 @@ class _Joined:
     @property
     def slots_nbytes(self) -> int:
         """The bytes of queue slots in global memory that a block needs."""
-        return self.ways.bit_count() * self.slots * self.slot if self.in_memory else 0
+        return sum(queue.nbytes for queue in self.queues) if self.in_memory else 0
 
     def join(self) -> None:
         ops = list(self.function.walk())[1:]
         shared = _shared(ops)
+        transfers = sum(len(sides_of(op)) == len(OTHER) for op in ops)
+        self.is_apart = is_marked(self.function) and transfers <= _QUEUES and not shared
         for op in ops:
             sides, used = sides_of(op), shared & _arrays(op).keys()
             if op.control is Control.CALL or isinstance(op.order, Order):
@@ -146,7 +181,9 @@ class _Joined:
             elif used:
                 self._check_ordered(op, used)
         for to in OTHER:
-            self._bind([pop for pop in self.popped if pop.to == to])
+            for queue in self.queues:
+                mine = [p for p in self.popped if p.to == to and queue_of(p.pop) == queue.number]
+                self._bind(queue, mine)
 
     def _put(
         self, before: Operation, row: Instr, operands: Operands = None, **parts: Unpack[Parts]
@@ -161,10 +198,14 @@ class _Joined:
     ) -> Popped:
         """Push a tile and pop it at the other core."""
         assert isinstance(tile.type, TileBuf)
-        self.ways |= next(bit for side, bit, *_ in _ENDS if side == to)
-        self.slot = max(self.slot, tile.type.tile.nbytes)
-        self._put(before, PUSH_FROM[OTHER[to]], {"tile": tile}, attrs=_WHOLE)
-        pop = self._put(before, POP_AT[to], sizes, attrs=_WHOLE, results=[popped])
+        if self.is_apart or not self.queues:
+            self.queues.append(_Queue(len(self.queues)))
+        queue = self.queues[-1]
+        queue.ways |= next(bit for side, bit, *_ in _ENDS if side == to)
+        queue.slot = max(queue.slot, tile.type.tile.nbytes)
+        named = {**_WHOLE, **queue.attrs}
+        self._put(before, PUSH_FROM[OTHER[to]], {"tile": tile}, attrs=named)
+        pop = self._put(before, POP_AT[to], sizes, attrs=named, results=[popped])
         self.popped.append(Popped(to, pop))
         return self.popped[-1]
 
@@ -200,7 +241,7 @@ class _Joined:
         pushed = ND if self.in_memory else NZ  # rows in global memory, which a load makes boxes of
         return CUBE if (source_tile.layout, wanted.layout) == (pushed, NZ) else None
 
-    def _bind(self, popped: list[Popped]) -> None:
+    def _bind(self, queue: _Queue, popped: list[Popped]) -> None:
         """Let the popped tiles of one core stand for those they are moved to, and free slots."""
         for pop in popped:
             if not pop.bind() and pop.to == CUBE:
@@ -210,11 +251,22 @@ class _Joined:
         slots = slots_needed(order)
         if slots is None:
             raise _refused(popped[0].pop, "is one of more tiles than a queue holds at a time")
-        self.slots = max(self.slots, slots)
+        slots = 1 if self.is_apart and slots == SLOTS[0] else slots
+        queue.slots = queue.local_slots = max(queue.slots, slots)
         for pop, end in reversed(order):
-            free = self.builder.make(FREE_AT[pop.to], attrs=_WHOLE)
+            free = self.builder.make(FREE_AT[pop.to], attrs={**_WHOLE, **queue.attrs})
             free.where = pop.pop.where
             end.home.insert(end.home.ops.index(end) + 1, free)
+
+    def run_stages(self) -> tuple[PassResult, ...]:
+        """Run the loops in stages that are marked so."""
+        results: list[PassResult] = []
+        for done, slots in run_stages(self.function, self.builder):
+            results.append(done)
+            for number, count in slots.items():
+                queue = self.queues[number]
+                queue.add_slots(count, in_memory=self.in_memory)
+        return tuple(results)
 
     def _wait_for_vector(self, op: Operation) -> None:
         """Let the cube core wait until the stores of the vector core are in memory."""
@@ -290,22 +342,12 @@ class _Joined:
     def _opened(self, twin: Operation, builder: Builder, side: str) -> list[Operation]:
         """The operations that open an end of the queue: its buffers, its slots, and itself."""
         created: list[Operation] = []
-        buffers: dict[str, Value] = {}
 
         def put(row: Instr, operands: Operands = None, **parts: Unpack[Parts]) -> Value:
             created.append(builder.make(row, operands, **parts))
             return created[-1].results[0]
 
-        for end, bit, space, operand in _ENDS:
-            attrs: dict[str, Attribute] = {"name": Str(f"to_{end}")}
-            if end == side:
-                attrs["size"], attrs["autoAlloc"] = Int(self.slots * self.slot, _INT), Bool(True)
-                attrs["location"] = Enum("address_space", space)
-            else:
-                attrs["peer_func"] = Symbol(half_name(self.function.symbol, end))
-            row = RESERVE_BUFFER if end == side else IMPORT_BUFFER
-            if self.ways & bit:
-                buffers[operand] = put(row, attrs=attrs, results=[_INT])
+        slots: Value | None = None
         if self.in_memory:
             block, type = twin.regions[0].block, Ptr(scalar_type(F32))
             block.args.append(Value(type, SLOTS_ARGUMENT, block))
@@ -317,13 +359,43 @@ class _Joined:
             words = builder.constant(self.slots_nbytes // 4, INDEX)
             offset = put(MULI, {"lhs": number, "rhs": words}, results=[INDEX])
             start = {"ptr": block.args[-1], "offset": offset}
-            buffers["gm_slot_buffer"] = put(ADDPTR, start, results=[type])
-        numbers = {"dir_mask": (self.ways, I8), "slot_size": (self.slot, I32)}
-        numbers["slot_num"] = (self.slots, I32)
-        attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
-        if not self.in_memory and not self.halved:
-            attrs["nosplit"] = Bool(True)
-        return [*created, builder.make(OPEN_AT[side], buffers, attrs=attrs)]
+            slots = put(ADDPTR, start, results=[type])
+        for queue in self.queues:
+            named = f"{queue.number}" if self.is_apart else ""
+            buffers = self._buffers(queue, side, named, put)
+            if slots is not None:
+                before = sum(each.nbytes for each in self.queues[: queue.number]) // 4
+                start = {"ptr": slots, "offset": builder.constant(before, INDEX)}
+                own_slots = put(ADDPTR, start, results=[slots.type]) if before else slots
+                buffers["gm_slot_buffer"] = own_slots
+            numbers = {"dir_mask": (queue.ways, I8), "slot_size": (queue.slot, I32)}
+            numbers["slot_num"] = (queue.slots, I32)
+            if queue.local_slots != queue.slots:
+                numbers["local_slot_num"] = (queue.local_slots, I32)
+            attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
+            if not self.in_memory and not self.halved:
+                attrs["nosplit"] = Bool(True)
+            created.append(builder.make(OPEN_AT[side], buffers, attrs={**queue.attrs, **attrs}))
+        return created
+
+    def _buffers(
+        self, queue: _Queue, side: str, named: str, put: Callable[..., Value]
+    ) -> dict[str, Value]:
+        """The buffers of a queue, by the operands of its end that name them."""
+        buffers: dict[str, Value] = {}
+        for end, bit, space, operand in _ENDS:
+            attrs: dict[str, Attribute] = {"name": Str(f"to_{end}{named}")}
+            if end == side:
+                unused = queue.slot // 2 if end == VECTOR and self.halved else 0  # of the last slot
+                attrs["size"] = Int(queue.local_slots * queue.slot - unused, _INT)
+                attrs["autoAlloc"] = Bool(True)
+                attrs["location"] = Enum("address_space", space)
+            else:
+                attrs["peer_func"] = Symbol(half_name(self.function.symbol, end))
+            row = RESERVE_BUFFER if end == side else IMPORT_BUFFER
+            if queue.ways & bit:
+                buffers[operand] = put(row, attrs=attrs, results=[_INT])
+        return buffers
 
 
 def _require_own_arrays(vector: Operation) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from pto.core.errors import Diagnostic, Note
 from pto.ir.graph import Module, Operation
 from pto.isa.row.attributes import integer, word
-from pto.isa.row.order import QueueSlots
+from pto.isa.row.order import Pop, QueueSlots
 from pto.isa.row.traits import Control
 from pto.target.facts import Profile
 from pto.target.npu import CROSS_CORE_IDS
@@ -105,9 +105,19 @@ def _buffers(queues: list[Operation], function: Operation) -> Iterator[Diagnosti
     for _, op, maker in used:
         count, size = slots(op)
         count = integer(op.attrs, "local_slot_num") or count
-        nbytes = integer(maker.attrs, "size")
-        if maker.order == QueueSlots() and nbytes is not None and 0 < nbytes < count * size:
+        nbytes, needed = integer(maker.attrs, "size"), count * size
+        if op.row.scope == "vector" and _takes_halves(op, function):
+            needed -= size // 2  # of the last slot
+        if maker.order == QueueSlots() and nbytes is not None and 0 < nbytes < needed:
             few = f"reserves {nbytes} bytes for {count} slots of {size} bytes"
             note = Note("the queue is initialised here", op.loc)
-            help = f"reserve {count * size} bytes: other data may follow the buffer"
+            help = f"reserve {needed} bytes: other data may follow the buffer"
             yield maker.finding("PTO-M196", few, "warning", (note,), help)
+
+
+def _takes_halves(queue: Operation, function: Operation) -> bool:
+    """True if every pop of a queue takes the upper or lower half of a tile."""
+    id = integer(queue.attrs, "id") or 0
+    pops = [op for op in function.walk() if isinstance(op.order, Pop)]
+    splits = [integer(op.attrs, "split") for op in pops if (integer(op.attrs, "id") or 0) == id]
+    return bool(splits) and all(split == 1 for split in splits)

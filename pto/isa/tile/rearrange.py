@@ -134,7 +134,7 @@ RESHAPE = tile_family(
     rules=(same_role("src", "result"), _same_bytes, _same_boxing),
     cost="free",
 )
-RESHAPE.row(
+TRESHAPE = RESHAPE.row(
     "treshape",
     "result = the bytes of src under another shape, valid region and element type",
     body=rearrange.RESHAPE,

@@ -62,7 +62,7 @@ def time(
     """
     if device is not None and profile is None:
         profile = find_device(device).profile
-    target = legal_target(module, profile=profile)
+    target = legal_target(module, profile=profile, device=device)
     written = entry_functions(module, entry)
     split = chip_launch(module, written, target.profile, args, blocks)
     module, functions = split.module, split.functions

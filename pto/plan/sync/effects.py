@@ -20,7 +20,7 @@ from pto.isa.row.phases import PipeAccess
 from pto.isa.row.pipe_of import form_of, inner_flags, phases_of, pipe_of
 from pto.isa.rules.rule import Case
 from pto.plan.sync.outside import GlobalViews, MemWindow
-from pto.plan.sync.storage import Storage, Stretch, popped
+from pto.plan.sync.storage import Storage, Stretch, popped, queue_of
 from pto.target.facts import Profile
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
@@ -86,7 +86,7 @@ class Effects:
         self.storage = storage
         self.profile = profile
         self.outside = outside
-        self._popped = [v for op in function.walk() for v in popped(op)]
+        self._pops = [op for op in function.walk() if isinstance(op.order, Pop)]
 
     def of(self, op: Operation) -> SyncWork | None:
         """The accesses of an operation; None if there are none."""
@@ -191,9 +191,15 @@ class Effects:
             yield from self._touch(value, writes=True)
 
     def _freed(self, op: Operation) -> Iterator[SyncAccess]:
-        """The accesses of a free: the slot may be overwritten at once, so all uses must be done."""
+        """The accesses of a free: the slot may be overwritten at once, so all uses must be done.
+
+        A pop that copies its slot out of global memory has freed it.
+        """
+        if self.profile.sync.queue_slots == "gm" and not op.group("entry"):
+            return
         yield SyncAccess(_SLOTS, writes=True)
-        for value in op.group("entry") or self._popped:
+        pops = [pop for pop in self._pops if queue_of(pop) == queue_of(op)]
+        for value in op.group("entry") or [v for pop in pops for v in popped(pop)]:
             yield from self._touch(value, writes=True)
 
 

@@ -5,7 +5,7 @@ Addresses are the planner's; a value that it does not know may be anywhere in it
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pto.core.memory import Space
@@ -14,7 +14,8 @@ from pto.ir.liveness import aliases
 from pto.isa.handle.view import space_of
 from pto.isa.meaning.handle import config
 from pto.isa.row import types as t
-from pto.isa.row.order import Pop
+from pto.isa.row.attributes import integer
+from pto.isa.row.order import OfQueue, OpenQueue, Pop
 from pto.plan.buffers import FunctionPlan
 from pto.target.facts import Profile
 
@@ -47,13 +48,13 @@ class Storage:
     ) -> None:
         function = plan.function
         self._room = profile.buffers
-        self._reserved: dict[Space, set[Stretch]] = {}
+        self._reserved: dict[Operation, set[Stretch]] = {}
         ranges_of: dict[Value, set[Stretch]] = {}
         for starts in ([p.start for p in plan.placed], *others):
             self._add(plan, starts, ranges_of)
-        taken = {v for op in function.walk() for v in popped(op)}
+        taken = {v: op for op in function.walk() for v in popped(op)}
         for value in _unplaced(function, ranges_of):
-            ranges_of[value] = self._elsewhere(value, value in taken)
+            ranges_of[value] = self._elsewhere(value, taken.get(value))
         self._names = aliases(function, ranges_of)
         self._known = [frozenset(stretches) for stretches in ranges_of.values()]
         self._bound = _bound(function)
@@ -66,19 +67,20 @@ class Storage:
             buffer = placed.buffer
             stretch = Stretch(buffer.space, start, start + buffer.nbytes)
             if buffer.root is None:
-                self._reserved.setdefault(buffer.space, set()).add(stretch)
+                self._reserved.setdefault(buffer.op, set()).add(stretch)
             elif buffer.nbytes:
                 ranges = ranges_of.setdefault(buffer.root, set())
                 if buffer.alive is not None:  # a buffer without uses has no address
                     ranges.add(stretch)
 
-    def _elsewhere(self, value: Value, is_popped: bool) -> set[Stretch]:
-        """A tile of a queue is in the bytes reserved for queues; anything else may be anywhere."""
+    def _elsewhere(self, value: Value, pop: Operation | None) -> set[Stretch]:
+        """A tile of a queue is in the bytes reserved for it; anything else may be anywhere."""
         space = local_space(value)
         if space is None:
             return set()
-        reserved = self._reserved.get(space) if is_popped else None
-        return set(reserved or {self.whole(space)})
+        buffers = () if pop is None else _reserved_for(pop, self._reserved)
+        stretches = {s for op in buffers for s in self._reserved[op] if s.space is space}
+        return stretches or {self.whole(space)}
 
     def whole(self, space: Space) -> Stretch:
         return Stretch(space, 0, max(self._room[space.value], 1))
@@ -108,6 +110,25 @@ def popped(op: Operation) -> list[Value]:
     if not isinstance(op.order, Pop):
         return []
     return [*op.results, *op.group("tile")]
+
+
+def queue_of(op: Operation) -> int | None:
+    """The id of the queue that an operation uses; None if it holds the queue."""
+    held = isinstance(op.order, OfQueue) and op.order.handle in op.row.operand_names
+    return None if held else integer(op.attrs, "id") or 0
+
+
+def _reserved_for(pop: Operation, reserved: Iterable[Operation]) -> list[Operation]:
+    """The operations that reserve the buffer of a queue: all of the function if it is held."""
+    number, buffers = queue_of(pop), list(reserved)
+    opened = [
+        use
+        for op in buffers
+        for use in op.results[0].uses
+        if isinstance(use.order, OpenQueue) and queue_of(use) == number
+    ]
+    mine = [op for op in buffers if any(op.results[0] in use.operands for use in opened)]
+    return buffers if number is None else mine or buffers
 
 
 def _unplaced(function: Operation, placed: Container[Value]) -> Iterator[Value]:
