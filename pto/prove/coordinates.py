@@ -11,7 +11,20 @@ from math import gcd
 from typing import Final, NamedTuple
 
 from pto.prove.decide import highest, lowest, never_negative, not_above
-from pto.prove.number import ZERO, Number, Quotient, Symbol, number, of, product, quotient
+from pto.prove.number import (
+    ZERO,
+    Number,
+    Quotient,
+    Symbol,
+    SymbolProduct,
+    cofactor,
+    factors_of,
+    multiples,
+    number,
+    of,
+    product,
+    quotient,
+)
 
 _COORDINATES: Final = 8  # times that a coordinate is split into two
 
@@ -42,7 +55,7 @@ class Coordinates:
             parts = [(q, s) for q in _quotients(numbers) for s in self.leaves if _is_part(q, s)]
             if not parts:
                 break
-            atom, leaf = min(parts, key=lambda q: (len(q[0].by.terms), q[0].by.rest))
+            atom, leaf = min(parts, key=lambda q: _order(q[0].by))
             assert leaf.high is not None
             high = quotient(leaf.high, atom.by)
             over = Symbol(f"({leaf.name} // {atom.by})", "block", ZERO, high, leaf.depth)
@@ -60,6 +73,12 @@ class Coordinates:
         return n
 
 
+def _order(by: Number) -> tuple[int, int, int]:
+    """Divisors of few factors come first: the others are multiples of them."""
+    factors = max((len(factors_of(atom)) for atom, _ in by.terms), default=0)
+    return len(by.terms), factors, by.rest
+
+
 def _is_part(atom: Quotient, leaf: Symbol) -> bool:
     """True for a quotient of a coordinate that depends on nothing else."""
     return atom.number == of(leaf) and all(s.is_fixed for s in atom.by.symbols())
@@ -74,8 +93,9 @@ def _settled(n: Number) -> Number:
     for atom in _quotients([n]):
         by = atom.by.value
         if by is None:
-            if never_negative(atom.number) and not_above(atom.number + 1, atom.by):
-                return _settled(n.replaced({atom: ZERO}))
+            simpler = _by_unknown(atom)
+            if simpler is not None:
+                return _settled(n.replaced({atom: simpler}))
             continue
         for factor in sorted({by, *(gcd(by, count) for _, count in atom.number.terms)} - {1}):
             small = frozenset((a, c) for a, c in atom.number.terms if c % factor)
@@ -85,3 +105,16 @@ def _settled(n: Number) -> Number:
                 exact = quotient(atom.number - rest, number(factor))
                 return _settled(n.replaced({atom: quotient(exact, number(by // factor))}))
     return n
+
+
+def _by_unknown(atom: Quotient) -> Number | None:
+    """The same for a divisor that is not a constant; None if nothing is known."""
+    if never_negative(atom.number) and not_above(atom.number + 1, atom.by):
+        return ZERO
+    divisor = atom.by.atom
+    for factor in factors_of(divisor) if isinstance(divisor, SymbolProduct) else ():
+        exact, rest = multiples(atom.number, factor)
+        others = cofactor(divisor, factor)
+        if others is not None and never_negative(rest) and not_above(rest + 1, of(factor)):
+            return quotient(exact, others)
+    return None

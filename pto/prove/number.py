@@ -117,6 +117,14 @@ class Number:
         """The value, if it is a constant."""
         return None if self.terms else self.rest
 
+    @property
+    def atom(self) -> Atom | None:
+        """The atom, if it is one alone."""
+        if len(self.terms) != 1 or self.rest:
+            return None
+        (atom, count), *_ = self.terms
+        return atom if count == 1 else None
+
     def of(self, atom: Atom) -> int:
         """The coefficient of an atom."""
         return dict(self.terms).get(atom, 0)
@@ -231,10 +239,22 @@ def factors_of(atom: Atom) -> list[Atom]:
 def cofactor(atom: Atom, factor: Atom) -> Number | None:
     """An atom divided by a factor; None if it is not its factor."""
     others = factors_of(atom)
-    if factor not in others:
-        return None
-    others.remove(factor)
+    for part in factors_of(factor):
+        if part not in others:
+            return None
+        others.remove(part)
     return reduce(product, map(of, others), number(1))
+
+
+def multiples(n: Number, factor: Atom) -> tuple[Number, Number]:
+    """The terms that are multiples of an atom, divided by it, and the rest."""
+    exact, left = ZERO, n
+    for atom, count in n.terms:
+        others = cofactor(atom, factor)
+        if others is not None:
+            exact += others.times(count)
+            left -= of(atom).times(count)
+    return exact, left
 
 
 def quotient(a: Number, by: Number) -> Number:
@@ -256,17 +276,10 @@ def quotient(a: Number, by: Number) -> Number:
 
 def _divided(a: Number, by: Number) -> tuple[Number, Number]:
     """The quotient of the terms that are multiples of an unknown divisor, and the rest."""
-    exact, left = ZERO, a
     if a == by:
         return number(1), ZERO
-    if len(by.terms) == 1 and not by.rest and next(iter(by.terms))[1] == 1:
-        (divisor, _), *_ = by.terms
-        for atom, count in a.terms:
-            others = cofactor(atom, divisor)
-            if others is not None:
-                exact += others.times(count)
-                left -= of(atom).times(count)
-    return exact, left
+    divisor = by.atom
+    return (ZERO, a) if divisor is None else multiples(a, divisor)
 
 
 def minimum(a: Number, b: Number) -> Number:

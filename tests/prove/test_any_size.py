@@ -252,6 +252,22 @@ def test_a_grid_of_two_axes_beside_the_number_of_the_block():
     assert "blocks == grid_x * grid_y" in assumed(found, "blocks")
 
 
+@pto.kernel(profile="a5")
+def tiles_of_planes(x: Array, y: Array, step: int = 64, own: int = 1) -> None:
+    """A tile of a plane for each block of a grid of three axes."""
+    i, j, k = pto.block_idx(0) * 16, pto.block_idx(1) * step, pto.block_idx(2)
+    pto.store(y[k * own, i:, j:], pto.load(x[k, i:, j:], 16, 64))
+
+
+@pytest.mark.parametrize(
+    ("step", "own", "verdict"), [(64, 1, "proved"), (63, 1, "refuted"), (64, 0, "refuted")]
+)
+def test_any_grid_of_three_axes(step: int, own: int, verdict: str):
+    """Tiles that overlap along the second axis, or planes that are one, are not apart."""
+    shape = (3, 100, 130)
+    assert verdicts(tiles_of_planes.prove(shape, shape, step, own))["blocks"] == verdict
+
+
 # ---- arrays of a call that share bytes
 
 
