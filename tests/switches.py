@@ -17,7 +17,8 @@ from pto.run.jit.emit import fusion
 from pto.run.jit.emit.cube import factors, forwarding
 from pto.run.jit.emit.handle.view import Guarded
 from pto.run.jit.emit.operation import OpContext
-from pto.run.jit.emit.tile import masked, passes, steps
+from pto.run.jit.emit.tile import masked, steps
+from pto.run.jit.ir import passes
 from pto.run.jit.runtime import threads
 from pto.run.launch.prepared import PreparedKernel
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import pto
-from pto.run.jit.emit.tile import group
+from pto.run.jit.ir import nest
 
 F = pto.Global[pto.f32]
 COLS = 64
-ROWS = group.FAR // (4 * COLS)
+ROWS = nest.FAR // (4 * COLS)
 
 
 @pto.kernel(profile="a5")
