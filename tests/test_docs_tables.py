@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make import api, decisions, gallery, pictures, porting, reports, site
+from docs.make import api, decisions, gallery, operators, pictures, porting, reports, site
 from pto.lang import names
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +38,18 @@ def test_the_gallery_page_is_current() -> None:
     assert gallery.PAGE.read_text("utf-8") == gallery.page(), "run `make tables`"
     modules = {p.stem for p in (ROOT / "examples" / "gallery").glob("*.py")} - {"__init__"}
     assert modules == set(gallery.files())
+
+
+def test_the_page_of_operators_has_their_rows() -> None:
+    lines = operators.written()
+    known = {p.stem for p in (ROOT / "examples" / "operators").glob("*.py")}
+    assert {call.operator for call in operators.calls()} <= known
+    assert set(lines) <= known and len(lines) > 20
+    assert operators.page(lines) == operators.PAGE.read_text("utf-8")
+    for call in operators.calls():
+        if call.operator in ("exp", "apply_adam_w", "maximum"):
+            told = "run `python -m docs.make.operators`"
+            assert operators.line(call) == lines[call.operator], told
 
 
 def test_every_table_stands_on_the_page() -> None:

@@ -32,6 +32,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Tile expressions", "guide/expressions.md"),
             ("Control flow", "guide/control_flow.md"),
             ("Gallery", "gallery.md"),
+            ("Operators", "operators.md"),
             ("Examples", "examples/index.md"),
         ],
     ),

@@ -43,7 +43,7 @@ def along_rows(
     x: pto.Global[Any], values: pto.Global[Any], indices: pto.Global[Any], rows: int, cols: int
 ) -> None:
     part, i = pto.block_idx(0), pto.block_idx(1) * rows
-    span = pto.cdiv(pto.cdiv(x.shape[1], cols), values.shape[1]) * cols
+    span = pto.cdiv(pto.cdiv(x.shape[1], cols), values.shape[0]) * cols
     kind = WIDER.get(x.dtype.name, x.dtype)
     least = -math.inf if kind.is_float else kind.min
     best, where = (
@@ -53,8 +53,8 @@ def along_rows(
     for j in pto.range(part * span, pto.min((part + 1) * span, x.shape[1]), cols):
         t = pto.load(x[i:, j:], rows, cols).to(kind, saturate=True if x.dtype is pto.i64 else None)
         best, where = better(best, where, t, pto.arange(cols, dtype=pto.f32) + j.to(pto.f32), 1)
-    pto.store(values[i:, part], best)
-    pto.store(indices[i:, part], where.to(indices.dtype))
+    pto.store(values[part, i:], best.T)
+    pto.store(indices[part, i:], where.T.to(indices.dtype))
 
 
 @pto.kernel
@@ -76,12 +76,12 @@ def along_columns(x: pto.Global[Any], indices: pto.Global[Any], rows: int, cols:
 def final(
     values: pto.Global[Any], places: pto.Global[pto.f32], indices: pto.Global[Any], rows: int
 ) -> None:
-    i, parts = pto.block_idx() * rows, values.shape[1]
-    t, at = (pto.load(x[i:, :], rows, parts) for x in (values, places))
+    i, parts = pto.block_idx() * rows, values.shape[0]
+    t, at = (pto.load(x[:, i:], parts, rows) for x in (values, places))
     least = -math.inf if t.dtype.is_float else t.dtype.min
-    best, where = pto.full(rows, 1, least, t.dtype), pto.zeros(rows, 1, pto.f32)
-    where = better(best, where, t, at, 1)[1]
-    pto.store(indices[i:, :], where.to(indices.dtype))
+    best, where = pto.full_like(t[0:1, :], least), pto.zeros_like(t[0:1, :], pto.f32)
+    where = better(best, where, t, at, 0)[1]
+    pto.store(indices[0, i:], where.to(indices.dtype))
 
 
 @pto.operator
@@ -99,12 +99,12 @@ def run(input: Any, dim: int, keepdim: bool = False) -> Any:
     blocks = pto.cdiv(before, rows)
     parts = min(pto.cdiv(n, cols), pto.cdiv(BLOCKS, blocks))
     kind = np.int32 if np.issubdtype(input.dtype, np.integer) else np.float32
-    values, places = np.empty((before, parts), kind), y.reshape(before, 1)
+    values, places = np.empty((parts, before), kind), y.reshape(1, before)
     if parts > 1:
-        places = np.empty((before, parts), np.float32)
+        places = np.empty((parts, before), np.float32)
     along_rows[parts, blocks](input.reshape(before, n), values, places, rows, cols)
     if parts > 1:
-        final[blocks](values, places, y.reshape(before, 1), rows)
+        final[pto.cdiv(before, 256)](values, places, y.reshape(1, before), 256)
     return y
 
 
@@ -116,6 +116,7 @@ CASES: list[dict[str, Any]] = [
     {"input": "f16[20, 7, 128]", "dim": -1},
     {"input": "bf16[9, 27, 35] -3..6", "dim": 1},
     {"input": "f32[20011] -50..100", "dim": 0},
+    {"input": "f32[3, 20011] -50..100", "dim": 1},
     {"input": "i32[300, 100] -10000..10000", "dim": 0, "keepdim": True},
     {"input": "i64[61, 51] -10..10", "dim": -1, "keepdim": True},
     {"input": "f32[30011] -inf..inf", "dim": -1},

@@ -14,6 +14,11 @@ _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\](?: ([-+.\w]+)\.\.([-+.\w]+))?")
 Arguments = dict[str, Any]
 
 
+def unfilled(case: Mapping[str, Any]) -> Arguments:
+    """The arguments of a case with arrays that have no values, for predictions of times."""
+    return {name: _value(each, None) for name, each in case.items()}
+
+
 def drawn(case: Mapping[str, Any], seed: int = 0) -> Arguments:
     """The arguments of a case. A text `f16[33, 70] -2..3` is an array with values in that range,
     -1 to 1 for floats and 0 to 100 for integers by default; a list of such texts is a list of
@@ -22,7 +27,7 @@ def drawn(case: Mapping[str, Any], seed: int = 0) -> Arguments:
     return {name: _value(each, random) for name, each in case.items()}
 
 
-def _value(each: Any, random: np.random.Generator) -> Any:
+def _value(each: Any, random: np.random.Generator | None) -> Any:
     if isinstance(each, list):
         return [_value(part, random) for part in each]
     found = _ARRAY.fullmatch(each) if isinstance(each, str) else None
@@ -30,6 +35,8 @@ def _value(each: Any, random: np.random.Generator) -> Any:
         return each
     kind = dtype("u8" if found[1] == "bool" else found[1])
     shape = tuple(int(n) for n in found[2].split(",") if n.strip())
+    if random is None:
+        return np.zeros(shape, np.bool_ if found[1] == "bool" else kind.numpy)
     if kind.is_integer:
         low, high = int(found[3] or 0), int(found[4] or (1 if found[1] == "bool" else 100))
         values = random.integers(low, high, shape, np.int64, endpoint=True)

@@ -44,9 +44,10 @@ def normalised(
     mean = pto.load(sums[group, :], 1, parts).sum(axis=1) / size
     square = pto.load(squares[group, :], 1, parts).sum(axis=1) / size
     root = pto.sqrt(pto.max(square - mean * mean, 0.0) + epsilon)
-    height, width = min(rows, gamma.shape[1]), min(cols, gamma.shape[2])
-    scale = pto.load(gamma[channels, i:, j:], height, width).to(pto.f32) / root
-    shift = pto.load(beta[channels, i:, j:], height, width).to(pto.f32) - scale * mean
+    width, k = (cols, j) if gamma.shape[2] > 1 else (1, 0)
+    height = min(rows, gamma.shape[1])
+    scale = pto.load(gamma[channels, i:, k:], height, width).to(pto.f32) / root
+    shift = pto.load(beta[channels, i:, k:], height, width).to(pto.f32) - scale * mean
     t = pto.load(x[group, i:, j:], rows, cols).to(pto.f32) * scale + shift
     pto.store(y[group, i:, j:], t.to(y.dtype, saturate=False))
 
@@ -87,6 +88,7 @@ CASES: list[dict[str, Any]] = [
     _case("2, 57, 15, 17", 57, 1, kind="f32", span="-50..100"),
     _case("7, 48, 33", 48, 6, kind="bf16", span="-3..6", epsilon=1e-4),
     _case("53, 257", 257, 1, epsilon=1e-6),
+    _case("1, 4, 83, 81", 4, 2, kind="f32"),
     _case("2, 6, 41, 41", 6, 3, kind="bf16", span="-inf..inf"),
     _case("2, 64, 7, 11", 64, 8, span="nan..nan"),
     _case("2, 8, 3, 5", 8, 1, kind="f32", span="0..0"),

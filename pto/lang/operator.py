@@ -40,13 +40,22 @@ class KernelLaunch(NamedTuple):
         """Run it on its arrays."""
         return self.kernel.run(*self.args, blocks=self.blocks, **self.named)
 
-    def time(self, device: str | None = None, *, optimize: bool = False) -> Timing:
-        """Its estimated time; `optimize`: of the fastest schedule that the optimiser finds."""
+    def time(
+        self, device: str | None = None, *, optimize: bool = False, data: bool = False
+    ) -> Timing:
+        """Its estimated time; `optimize`: of the fastest schedule that the optimiser finds; `data`:
+        with the values of arrays, if control flow depends on them."""
         options = {n: v for n, v in self.named.items() if n not in _OF_RUNS}
         if optimize:
-            fast = self.kernel.optimize(*self.args, device=device, **options)
-            return fast.time(*self.args, **options)
-        return self.kernel.time(*self.args, blocks=self.blocks, device=device, **options)
+            fast = self.kernel.optimize(*self.args, device=device, data=data, **options)
+            return fast.time(*self.args, data=data, **options)
+        return self.kernel.time(*self.args, blocks=self.blocks, device=device, data=data, **options)
+
+
+def _no_report(each: KernelLaunch) -> Report:
+    """The report of a launch that was not run as usual."""
+    target = Target(find_profile(each.kernel.profile), None, "the profile of the kernel")
+    return Report(target, "none", each.kernel.name, 1, ())
 
 
 _OF_RUNS = ("engine", "coverage", "timeout", "progress")
@@ -160,12 +169,21 @@ class Operator(Generic[P, R]):
         *args: Any,
         device: str | None = None,
         optimize: bool = False,
+        with_values: bool = False,
         **named: Any,
     ) -> OperatorTime:
-        """The estimated time of all launches on a chip; `optimize`: with the fastest schedules."""
+        """The estimated time of all launches on a chip; `optimize`: with the fastest schedules.
+        `with_values`: run each launch too, if control flow depends on the values of arrays."""
         chosen = self if device is None else self.on(find_device(device).profile)
-        recorded = chosen.launches(*args, **named)
-        return OperatorTime(tuple(launch.time(device, optimize=optimize) for launch in recorded))
+        times: list[Timing] = []
+
+        def clock(each: KernelLaunch) -> Report:
+            times.append(each.time(device, optimize=optimize, data=with_values))
+            return each.run() if with_values else _no_report(each)
+
+        with handled(chosen._by(clock)):
+            self.function(*args, **named)
+        return OperatorTime(tuple(times))
 
     def _by(self, act: Callable[[KernelLaunch], Report]) -> Handle:
         def handle(

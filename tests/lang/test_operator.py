@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 
 
 @pto.kernel
@@ -71,6 +72,32 @@ def test_its_time_is_the_sum_of_its_launches(device: str) -> None:
     assert took.core_us == 2 * alone.core_us
     assert took.band == (2 * alone.band[0], 2 * alone.band[1])
     assert str(alone).splitlines()[0] in str(took)
+
+
+def test_the_time_of_launches_whose_control_flow_depends_on_data() -> None:
+    @pto.kernel
+    def repeated(
+        x: pto.Global[pto.f32], counts: pto.Global[pto.i32], y: pto.Global[pto.f32]
+    ) -> None:
+        t = pto.load(x, 64)
+        for _ in pto.range(isa.load_scalar(counts, 0)):
+            t = t + 1.0
+        pto.store(y, t)
+
+    @pto.kernel
+    def numbered(counts: pto.Global[pto.i32], n: pto.Scalar[pto.i32]) -> None:
+        isa.store_scalar(counts, 0, n)
+
+    @pto.operator
+    def both(x: Any, n: int) -> Any:
+        counts, y = np.zeros(8, np.int32), np.empty_like(x)
+        numbered(counts, n)
+        repeated(x, counts, y)
+        return y
+
+    few, many = (both.time(X[:64], n, device="950pr", with_values=True).us for n in (1, 200))
+    assert many > few + 1
+    assert np.array_equal(both(X[:64], 3), X[:64] + 3)
 
 
 def test_an_operator_inside_an_operator_has_its_own_profile() -> None:
