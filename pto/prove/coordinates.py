@@ -112,7 +112,9 @@ def _by_unknown(atom: Quotient) -> Number | None:
     if never_negative(atom.number) and not_above(atom.number + 1, atom.by):
         return ZERO
     divisor = atom.by.atom
-    for factor in factors_of(divisor) if isinstance(divisor, SymbolProduct) else ():
+    if not isinstance(divisor, SymbolProduct):
+        return None
+    for factor in divisor.flat:
         exact, rest = multiples(atom.number, factor)
         others = cofactor(divisor, factor)
         if others is not None and never_negative(rest) and not_above(rest + 1, of(factor)):
