@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pto.core.constants import VREG_BYTES
 from pto.core.dtypes import DType, dtype
@@ -89,6 +90,8 @@ def _shown(form: RegisterForm) -> str:
     return f"{form.name} takes {', '.join(names)}"
 
 
+# Distributions of items of one width; the others take registers of any.
+_ITEMS = re.compile(r"(?:NORM|1PT|US|DS|UNPK|E2B|SPLT\dCHN|MRG\dCHN)_B(\d+)")
 _NUMBERS = (INTEGER, FLOAT)
 _TAGS: Mapping[str, tuple[int, ...]] = {
     "vreg": (REGISTER,),
@@ -116,6 +119,7 @@ def _is_optional(row: Instr, argument: RegisterArgument) -> bool:
 def _bound(form: RegisterForm, call: RecordedCall, assigned: _Assigned) -> BoundVector:
     row = form.row
     attrs, modes = _attributes(form, call)
+    assigned = [(argument, _as_items(passed, attrs)) for argument, passed in assigned]
     named = {n: p for a, p in assigned for n in (*a.operands, a.result) if n and n != CLEARED}
     subject = next(
         (p.element for n in (row.subject, *named) if (p := named.get(n)) and p.tag == REGISTER), ""
@@ -144,6 +148,16 @@ def _bound(form: RegisterForm, call: RecordedCall, assigned: _Assigned) -> Bound
         tuple(p for a, p in assigned if a.result == CLEARED and p is not None),
         MERGING in modes,
     )
+
+
+def _as_items(passed: Passed | None, attrs: Mapping[str, Attribute]) -> Passed | None:
+    """A register as the items that a distribution moves: `NORM_B32` moves words of any register."""
+    dist = attrs.get("dist")
+    item = _ITEMS.fullmatch(dist.value) if isinstance(dist, Str) else None
+    if item is None or passed is None or passed.tag != REGISTER:
+        return passed
+    bits = 8 * register_type(passed.element).itemsize
+    return passed if bits == int(item[1]) else replace(passed, element=f"u{item[1]}")
 
 
 def _is_mask(row: Instr, name: str) -> bool:

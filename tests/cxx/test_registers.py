@@ -189,6 +189,21 @@ def test_blocks_are_stored_with_a_stride_in_one_number(tmp_path: Path) -> None:
     assert np.array_equal(out[1::2], x[64:].reshape(8, 8))
 
 
+def test_a_distribution_moves_items_of_its_own_width(tmp_path: Path) -> None:
+    """`NORM_B32` stores words of halves, `UNPK_B16` fills words of a register of floats."""
+    x = _RNG.integers(1, 999, 128).astype(np.uint16)
+    body = """RegTensor<half> v;
+        RegTensor<float> w;
+        MaskReg all = pset_b32(PAT_ALL);
+        vlds((RegTensor<uint16_t>&)v, src, 0, NORM);
+        vsts(v, dst, 0, NORM_B32, all);
+        vlds(w, src, 0, UNPK_B16);
+        vsts(w, (__ubuf__ uint32_t*)(dst + 128), 0, NORM_B32, all);"""
+    out = _run(tmp_path, "uint16_t", x, "uint16_t", 256, body)
+    assert np.array_equal(out[:128], x)
+    assert np.array_equal(out[128:].view(np.uint32), x[:64].astype(np.uint32))
+
+
 def test_products_are_added_to_what_the_register_holds(tmp_path: Path) -> None:
     x = _RNG.integers(-9, 9, 128).astype(np.float32)
     body = """RegTensor<float> a, b, sum;
