@@ -28,6 +28,8 @@ PICTURES = {
 # file -> the function that draws it
 DRAWN: dict[str, Callable[[Path], None]] = {
     "timeline.png": timeline.draw,
+    "optimize_before.png": partial(timeline.draw_optimized, after=False),
+    "optimize_after.png": partial(timeline.draw_optimized, after=True),
     **{name: partial(gallery.draw, file) for name, file in gallery.pictures()},
 }
 

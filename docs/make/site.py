@@ -65,6 +65,7 @@ NAVIGATION: list[tuple[str, Any]] = [
         "Speed",
         [
             ("How long on the chip", "guide/timing.md"),
+            ("From a natural kernel to an expert's time", "guide/optimize.md"),
             ("A kernel on one page", "guide/view.md"),
             ("Times, measured and predicted", "timing.md"),
             ("Times of C++ kernels", "timing_cpp.md"),

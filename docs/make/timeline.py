@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import pto
 from examples.gallery.attention import attention
 from pto.observe.timing.trace import chrome
 
@@ -33,6 +34,34 @@ def draw(file: Path) -> None:
     timing = attention[tokens // 32, heads].time(half, turned, half, out, room, device="910b1")
     title = f"Causal attention, {tokens:,} tokens, {heads} heads, 910B1: {timing.us:.0f} us in all"
     plot(timing, file, title, rows=_FRONT, begin=0.5, size=(11, 2.6))
+
+
+@pto.kernel(profile="a2a3")
+def gemm(
+    a: pto.Global[pto.f16],
+    b: pto.Global[pto.f16],
+    c: pto.Global[pto.f32],
+    m: int = 64,
+    n: int = 64,
+) -> None:
+    """The kernel of the guide to optimisation."""
+    i, j = pto.block_idx(0) * m, pto.block_idx(1) * n
+    acc = pto.zeros(m, n, pto.f32, role="acc")
+    for k in pto.range(0, a.shape[1], 64):
+        acc += pto.load(a[i:, k:], m, 64) @ pto.load(b[k:, j:], 64, n)
+    pto.store(c[i:, j:], acc)
+
+
+def draw_optimized(file: Path, *, after: bool) -> None:
+    """Write the timeline of a product of 1,536 cubed, as it is written or as it is optimised."""
+    square, chip = (1536, 1536), "910b1"
+    if after:
+        timing = gemm.optimize(square, square, square, device=chip).time(square, square, square)
+    else:
+        timing = gemm.time(square, square, square, blocks=(24, 24), device=chip)
+    words = "optimised" if after else "as written"
+    title = f"Product of 1,536 x 1,536 x 1,536, {words}, 910B1: {timing.us:.0f} us in all"
+    plot(timing, file, title, rows=_FRONT, begin=0.5 if after else 0.0, size=(11, 2.6))
 
 
 def plot(
