@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CEILING = 94
+CEILING = 103  # 94 before expressions and nests, rules against headers and settings of projects
 PROGRAM = """
 !view = !pto.tensor_view<16x64xf32>
 !part = !pto.partition_tensor_view<16x64xf32>
