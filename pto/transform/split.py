@@ -372,7 +372,9 @@ class _Joined:
             numbers["slot_num"] = (queue.slots, I32)
             if queue.local_slots != queue.slots:
                 numbers["local_slot_num"] = (queue.local_slots, I32)
-            attrs = {name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()}
+            attrs: dict[str, Attribute] = {
+                name: Int(n, scalar_type(kind)) for name, (n, kind) in numbers.items()
+            }
             if not self.in_memory and not self.halved:
                 attrs["nosplit"] = Bool(True)
             created.append(builder.make(OPEN_AT[side], buffers, attrs={**queue.attrs, **attrs}))

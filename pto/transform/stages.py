@@ -145,9 +145,12 @@ class _Body:
         crossing = self.crossing()
         for value in crossing:
             maker, type = value.maker, value.type
-            kept = maker is not None and maker.traits.allocates and isinstance(type, TileBuf)
-            if not kept or type.tile.role is not Role.VEC:
-                raise _OneStage("a number or a tile of a queue passes from one stage to the next")
+            if maker is None or not maker.traits.allocates:
+                raise _OneStage("a number passes from one stage to the next")
+            if not isinstance(type, TileBuf) or type.tile.role is not Role.VEC:
+                raise _OneStage(
+                    "a tile of another buffer than UB passes from one stage to the next"
+                )
             if any(is_inside(v, self.loop) for v in maker.operands):
                 raise _OneStage("a tile that both stages use has another size in each iteration")
         self._delay(crossing)
