@@ -1,5 +1,6 @@
 """Host programs: files, device memory, launches, messages and misuse, built by a C++ compiler."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from pto.core.errors import PtoError, fail
 from pto.cxx import compiler
+from pto.gym import host as gym_host
 from pto.gym.host import PAGE, HostProgram
 from tests.gym.conftest import HOST, RunHost
 
@@ -260,18 +262,28 @@ def test_a_program_without_main_is_refused(host: RunHost):
 
 
 def test_a_program_is_built_once(tmp_path: Path, cxx: None, monkeypatch: pytest.MonkeyPatch):
+    # with an empty cache: a shared one may contain a program with this path and text
+    monkeypatch.setenv("PTO_CXX_CACHE", str(tmp_path / "cache"))
+    commands: list[Sequence[str]] = []
+    compiled = gym_host._compiled
+
+    def recorded(command: Sequence[str]) -> str:
+        commands.append(command)
+        return compiled(command)
+
+    monkeypatch.setattr(gym_host, "_compiled", recorded)
     path = tmp_path / "main.cpp"
-    path.write_text(f"int main() {{ return {tmp_path.name.__hash__() % 100}; }}")
+    path.write_text("int main() { return 5; }")
     HostProgram([path])
-
-    def never(command: object) -> str:
-        raise AssertionError("compiled again")
-
-    monkeypatch.setattr("pto.gym.host._compiled", never)
-    HostProgram([path])
-    path.write_text("int main() { return 1; }")
-    with pytest.raises(AssertionError, match="again"):
-        HostProgram([path])
+    first = len(commands)
+    assert first
+    program = HostProgram([path])
+    assert program.run(tmp_path, lambda launch: None).code == 5
+    assert len(commands) == first
+    path.write_text("int main() { return 6; }")
+    program = HostProgram([path])
+    assert program.run(tmp_path, lambda launch: None).code == 6
+    assert len(commands) == 2 * first
 
 
 def test_without_a_compiler_the_command_says_so_once(
