@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _grid(text: str, values: Mapping[str, Any]) -> Any:
 
     def grid(config: Config) -> Blocks:
         try:
-            return computed(parsed(text), {**values, **config})
+            return cast("Blocks", computed(parsed(text), {**values, **config}))
         except (ValueError, ZeroDivisionError) as error:
             raise fail("PTO-U272", f"--blocks {text!r}: {error}") from None
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from socket import socket
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -357,6 +357,6 @@ def _by_name(
 def _grid(text: str, arrays: Mapping[str, Array], numbers: Mapping[str, Any]) -> Blocks:
     """The number of blocks from an expression such as `cdiv(m, 16)`."""
     try:
-        return computed(parsed(text), {**numbers, **arrays})
+        return cast("Blocks", computed(parsed(text), {**numbers, **arrays}))
     except ValueError as error:
         raise fail("PTO-U351", f"blocks {text}: {error}") from None

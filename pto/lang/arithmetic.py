@@ -9,18 +9,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pto.lang.values.scalars import cdiv
 
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"cdiv": cdiv, "max": max, "min": min}
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": cdiv, "max": max, "min": min}
 _LARGEST = 1 << 62
 _LONGEST = 1000  # characters
 
@@ -35,7 +34,7 @@ def parsed(text: str) -> ast.expr:
         raise ValueError("it is not an expression") from None
 
 
-def computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def computed(node: ast.expr, names: Mapping[str, object]) -> object:
     """The value of an expression: a number or a tuple of numbers; raises ValueError."""
     match node:
         case ast.Constant(int() as value):
@@ -66,7 +65,7 @@ def computed(node: ast.expr, names: Mapping[str, Any]) -> Any:
     return result
 
 
-def _number(node: ast.expr, names: Mapping[str, Any]) -> int:
+def _number(node: ast.expr, names: Mapping[str, object]) -> int:
     number = computed(node, names)
     if not isinstance(number, int):
         raise ValueError(f"{ast.unparse(node)} is not a whole number")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
     from pto.observe.timing.cache import State as CacheState
+    from pto.observe.timing.overrides import Overrides
 
 P = ParamSpec("P")
 
@@ -71,7 +72,7 @@ class Bound(Generic[P]):
         device: str | None = None,
         data: bool = False,
         cache: CacheState = "cold",
-        costs: Mapping[str, Mapping[str, Any]] | None = None,
+        costs: Overrides | None = None,
         **named: object,
     ) -> Timing:
         """How long a launch takes on a chip."""

@@ -29,12 +29,14 @@ from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Tile
 from pto.lang.values.views import View
 
+Piece = str | tuple[Any, str]  # a text, or a value and its format
+
 
 class FormattedText:
     """An f-string with numbers or tiles of the program: pto.print and assertions show it."""
 
-    def __init__(self, pieces: list[Any]) -> None:
-        self.pieces = pieces  # texts and (value, format) pairs
+    def __init__(self, pieces: list[Piece]) -> None:
+        self.pieces = pieces
 
     def __str__(self) -> str:
         self._refuse()
@@ -56,7 +58,7 @@ class FormattedText:
         return FormattedText([other, *self.pieces])
 
 
-def _texts(text: str | FormattedText) -> list[Any]:
+def _texts(text: str | FormattedText) -> list[Piece]:
     return text.pieces if isinstance(text, FormattedText) else [text]
 
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pto.observe.proofs import Proofs
     from pto.observe.timing import Timing
     from pto.observe.timing.cache import State as CacheState
+    from pto.observe.timing.overrides import Overrides
 
 
 P = ParamSpec("P")
@@ -100,7 +101,7 @@ class Kernel(Generic[P]):
         self._last: Specialised | None = None
         self._captured = Captured(function, peer)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return reduced(self)
 
     def __copy__(self) -> Kernel[P]:
@@ -305,7 +306,7 @@ class Kernel(Generic[P]):
         device: str | None = None,
         data: bool = False,
         cache: CacheState = "cold",
-        costs: Mapping[str, Mapping[str, Any]] | None = None,
+        costs: Overrides | None = None,
         **named: object,
     ) -> Timing:
         """The estimated time of a launch on a chip (`device`; default: that of the profile).

@@ -36,8 +36,11 @@ from pto.transform.schedule import ProgramLaunch, scheduled
 
 if TYPE_CHECKING:
     from pto.core.dtypes import DType
+    from pto.cxx.export.folder import Exported
     from pto.lang.tracing import Shape, Specialised
+    from pto.observe import Verdict
     from pto.observe.timing import Bench, Timing
+    from pto.run.launch.arrays import Array
     from pto.run.launch.call import Blocks, Launch
     from pto.run.launch.host import Report
     from pto.run.machine.device import Device
@@ -86,8 +89,14 @@ class OptimizedKernel(SizedKernel[P]):
     def __init__(
         self, kernel: Kernel[P], sized: SizedLaunch, launch: ProgramLaunch, report: Optimization
     ) -> None:
-        how: dict[str, Any] = {"kind": kernel.kind, "peer": kernel.peer, "debug": kernel.debug}
-        super().__init__(kernel.function, kernel.profile, kernel.name, **how)
+        super().__init__(
+            kernel.function,
+            kernel.profile,
+            kernel.name,
+            kind=kernel.kind,
+            peer=kernel.peer,
+            debug=kernel.debug,
+        )
         self.kernel = kernel
         self.launch = launch
         self.blocks = launch.blocks
@@ -112,19 +121,19 @@ class OptimizedKernel(SizedKernel[P]):
     ) -> Launch:
         return super().launched(device, args, named, self._own_grid(blocks))
 
-    def sanitize(self, *args: object, **named: object) -> Any:
+    def sanitize(self, *args: object, **named: object) -> Verdict:
         return super().sanitize(*args, **self._on_own_grid(named))
 
     def time(self, *args: object, **named: object) -> Timing:
         return super().time(*args, **self._on_own_grid({"device": self.report.device} | named))
 
-    def export(self, *args: object, **named: object) -> Any:
+    def export(self, *args: object, **named: object) -> Exported:
         return super().export(*args, **self._on_own_grid({"device": self.report.device} | named))
 
     def _on_own_grid(self, named: Mapping[str, object]) -> dict[str, Any]:
-        return {**named, "blocks": self._own_grid(named.get("blocks"))}
+        return {**named, "blocks": self._own_grid(cast("Blocks | None", named.get("blocks")))}
 
-    def _own_grid(self, blocks: Any) -> Blocks:
+    def _own_grid(self, blocks: Blocks | None) -> Blocks:
         """The grid of the optimised launch, also where that of the kernel as written is given."""
         if blocks is not None:
             extents = extents_of(blocks)
@@ -270,7 +279,7 @@ class _Subject:
                 for name, v in self.values.items()
             }
             same = all(
-                np.shape(cast("Any", values[n])) == np.shape(cast("Any", v))
+                np.shape(cast("Array", values[n])) == np.shape(cast("Array", v))
                 for n, v in self.values.items()
                 if isinstance(v, np.ndarray)
             )
@@ -303,8 +312,14 @@ def _sized(
     kernel: Kernel[...], values: list[object], blocks: Blocks | None, chip: Bench
 ) -> SizedLaunch:
     """The launch of a kernel on these arguments, on a grid that follows from it unless given."""
-    how: dict[str, Any] = {"kind": kernel.kind, "peer": kernel.peer, "debug": kernel.debug}
-    fixed = SizedKernel(kernel.function, kernel.profile, kernel.name, **how)
+    fixed = SizedKernel(
+        kernel.function,
+        kernel.profile,
+        kernel.name,
+        kind=kernel.kind,
+        peer=kernel.peer,
+        debug=kernel.debug,
+    )
     try:
         fixed.specialise(values)
         traced = fixed

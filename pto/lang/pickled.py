@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from operator import attrgetter
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pto.lang.kernel import Kernel
 
 
-def reduced(kernel: Kernel[...]) -> tuple[Any, ...]:
+def reduced(kernel: Kernel[...]) -> tuple[object, ...]:
     """What `pickle` keeps of a kernel, as of a function: where it is found again."""
     module = kernel.function.__module__
     name = _global_name(kernel, module)
@@ -36,10 +37,10 @@ def _global_name(kernel: Kernel[...], module: str) -> str | None:
     return next((name for name in names if _is_variant(kernel, values, name)), None)
 
 
-def _is_variant(kernel: Kernel[...], values: Any, name: str) -> bool:
+def _is_variant(kernel: Kernel[...], values: Mapping[str, object], name: str) -> bool:
     """True if the value of that name is this kernel, also for another profile."""
     first, *rest = name.split(".")
-    variant: Any = values.get(first)
+    variant = values.get(first)
     for attribute in rest:
         variant = getattr(variant, attribute, None)
     if not isinstance(variant, type(kernel)) or variant.function is not kernel.function:

@@ -35,7 +35,7 @@ class Trial:
     def __str__(self) -> str:
         return f"{self.words:<40} {self.refused or f'{self.us:10.1f} us  {self.bound}'}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The trial as JSON data; values without a JSON type become text."""
         plain = {n: v if isinstance(v, _PLAIN) else str(v) for n, v in self.config.items()}
         return {"config": plain, "us": self.us, "bound": self.bound, "refused": self.refused}
@@ -93,8 +93,13 @@ def tried(shared: tuple[str | None, float, Arrays | None], sheet: Sheet) -> Tria
             wrong = differs([a for a in args if isinstance(a, np.ndarray)], wanted, rtol)
             if wrong:
                 return Trial(sheet.config, refused=wrong)
-        options: dict[str, Any] = {"blocks": sheet.blocks, "profile": sheet.profiles[1]}
-        predicted = timing.time(timed.module(), args=args, device=device, **options)
+        predicted = timing.time(
+            timed.module(),
+            args=args,
+            device=device,
+            blocks=sheet.blocks,
+            profile=sheet.profiles[1],
+        )
     except PtoError as error:
         return refused_by(sheet.config, error)
     return Trial(sheet.config, predicted.us, predicted.bound)

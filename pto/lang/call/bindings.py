@@ -7,8 +7,6 @@ iteration would be wrong silently.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pto.lang.call.place import mistake, user_frame
 from pto.lang.call.rewritten import why_not
 from pto.lang.call.session import ValueHandle
@@ -26,7 +24,7 @@ class Bindings:
     def __init__(self, trace: Trace) -> None:
         frame = user_frame()
         self._trace = trace
-        self._before: dict[str, Any] = {} if frame is None else dict(frame.f_locals)
+        self._before: dict[str, object] = {} if frame is None else dict(frame.f_locals)
         read = () if frame is None else names_of(frame.f_code)
         around = {name: frame.f_globals[name] for name in read if name in frame.f_globals}  # pyright: ignore[reportOptionalMemberAccess]
         self._contents = reachable([*around.items(), *self._before.items()], trace)

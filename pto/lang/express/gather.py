@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pto import isa
 from pto.core.dtypes import F16, I32, DType
 from pto.lang.call.place import mistake
@@ -15,10 +13,10 @@ from pto.lang.express.product import transpose, turned
 from pto.lang.express.shapes import is_column, like, set_region, upright
 from pto.lang.values.scalars import Extent, Scalar, arith
 from pto.lang.values.tiles import Tile, tile, tile_type
-from pto.lang.values.views import Global, View
+from pto.lang.values.views import Global, View, Whole
 
 
-def take(t: Tile | Global[Any] | View, indices: Tile, axis: int = 1) -> Tile:
+def take(t: Tile | Whole | View, indices: Tile, axis: int = 1) -> Tile:
     """The elements of a window in global memory that a tile of i32 counts row by row: a `mgather`.
     Of a tile the columns (axis 1) or rows (axis 0) with the numbers of a row of i32, as
     `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions.

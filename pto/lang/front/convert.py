@@ -53,7 +53,7 @@ def rewritten(function: Any) -> Any:
     return function
 
 
-def _function(function: FunctionType) -> FunctionType | partial[Any]:
+def _function(function: FunctionType) -> FunctionType | partial[object]:
     code = function.__code__
     if code in DONE or is_own(code.co_filename):
         return function

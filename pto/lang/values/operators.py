@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.types import KINDS, Type
 from pto.isa.table import rows
 from pto.lang.call.place import mistake
+
+if TYPE_CHECKING:
+    from pto.lang.values.tiles import Tile
 
 R = TypeVar("R", covariant=True)
 T = TypeVar("T")
@@ -145,12 +148,11 @@ class Comparison(TracedOperand):
         """The logical negation, which is true for NaN."""
         return Comparison("~", self, None)
 
-    def to(self, dtype: object) -> Any:
+    def to(self, dtype: object) -> Tile:
         """Ones and zeros in an element type, which can be added up: a `pto.where` of both."""
         from pto.lang.express import choose
 
-        ones: Any = choose.where(self, 1, 0)
-        return ones.to(dtype)
+        return choose.where(self, 1, 0).to(dtype)
 
     astype = to
 
