@@ -1,4 +1,4 @@
-"""y[n, c] = bias[c] + the sum over kh, kw of x[n, c, h s + kh - p, w s + kw - p] weight[c, kh,
+"""y[n, c] = bias[c] + the sum over kh, kw of x[n, c, h s + kh d - p, w s + kw d - p] weight[c, kh,
 kw].
 
 Bound by the vector unit: a multiplication and an addition for each tap and element. x is written
@@ -52,10 +52,10 @@ def run(
     dilation: Any = (1, 1),
     groups: int = 1,
 ) -> Any:
-    """`dilation` is taken as 1: the golden function of the public benchmark leaves it out."""
-    (n, c, h, w), taps, step, rate = x.shape, tuple(kernelSize), tuple(stride), (1, 1)
+    (n, c, h, w), taps, step, rate = x.shape, tuple(kernelSize), tuple(stride), tuple(dilation)
     ends = h + 2 * padding[0], w + 2 * padding[1]
-    height, width = ((e - k) // s + 1 for e, k, s in zip(ends, taps, step, strict=True))
+    sizes = zip(ends, taps, step, rate, strict=True)
+    height, width = ((e - (k - 1) * r - 1) // s + 1 for e, k, s, r in sizes)
     source = channels_last(x.reshape(n, c, 1, h, w), (0, *padding), (1, *ends))
     turned = transpose.run.function(weight.reshape(c, -1), [1, 0])
     y = np.empty((n, c, height, width), x.dtype)
@@ -75,8 +75,10 @@ def reference(
     groups: int = 1,
 ) -> Any:
     wide = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    windows = np.lib.stride_tricks.sliding_window_view(wide, kernelSize, axis=(2, 3))
-    taken = windows[:, :, :: stride[0], :: stride[1]]
+    reach = [(k - 1) * r + 1 for k, r in zip(kernelSize, dilation, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(wide, reach, axis=(2, 3))
+    (s, t), (d, e) = stride, dilation
+    taken = windows[:, :, ::s, ::t, ::d, ::e]
     return np.einsum("nchwij,cij->nchw", taken, weight) + bias[:, None, None]
 
 
@@ -97,6 +99,7 @@ CASES = [
         "kernelSize": [5, 5],
         "stride": [2, 2],
         "padding": [2, 2],
+        "dilation": [1, 2],
         "groups": 70,
     },
     {

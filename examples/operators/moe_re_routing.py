@@ -49,9 +49,9 @@ def move(
         pto.store(moved_scales[there:end, :], t)
     if pto.block_idx() == 0:
         for e in pto.range(experts):
-            total = pto.scalar(0, counts.dtype)
+            total = pto.scalar(0, totals.dtype)
             for r in pto.range(ranks):
-                total += isa.load_scalar(counts, r, e)
+                total += isa.load_scalar(counts, r, e).to(totals.dtype)
             isa.store_scalar(totals, e, total)
 
 
@@ -67,7 +67,7 @@ def run(
     moved, numbers = np.empty_like(tokens), np.empty(count, np.int32)
     scales, counts = np.empty(count, np.float32), expert_token_num_per_rank
     given = np.zeros((1, 1), np.float32) if per_token_scales is None else per_token_scales
-    totals = np.empty(counts.shape[1], counts.dtype)
+    totals = np.empty(counts.shape[1], np.int64)
     columns = [each.reshape(-1, 1) for each in (given, scales, numbers)]
     results = moved, columns[1], columns[2], totals
     move[counts.size](tokens, counts, columns[0], *results, per_token_scales is not None)
