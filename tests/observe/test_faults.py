@@ -78,7 +78,9 @@ _ELSEWHERE = {
     "PTO-R045": "observe/test_streams.py",
     "PTO-S073": "pto/bad/window.pto",
     "PTO-U008": "cli/test_surroundings.py",
+    "PTO-U039": "observe/timing/test_timing.py",
     "PTO-U233": "observe/test_deep.py",
+    "PTO-U360": "observe/timing/test_interval.py",
     "PTO-V230": "prove/test_questions.py",
     "PTO-V211": "observe/programs/bad/outside_valid.pto",
 }

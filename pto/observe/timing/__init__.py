@@ -81,7 +81,7 @@ def time(
         timing.offer(remedy)
     changed = with_flags(module, functions, target.profile)
     if changed is not None:
-        other = replace(launch, module=changed, functions=entry_functions(changed, split.entry))
+        other = replace(launch, module=changed, functions=split.functions_of(changed))
         saves_us = timing.us - time_launch(other, chip, name, advice=False, cache=cache).us
         timing.offer(Remedy("flags instead of barriers, as pto sync puts them", saves_us))
     return timing

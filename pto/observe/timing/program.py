@@ -23,13 +23,18 @@ class ChipLaunch:
     """A launch as a chip runs it, with what was added to the program."""
 
     module: Module
-    entry: str | None
+    symbols: tuple[str, ...]  # of the functions that are launched together
     args: Sequence[Any]
     notes: tuple[str, ...]
 
     @property
     def functions(self) -> list[Operation]:
-        return entry_functions(self.module, self.entry)
+        return self.functions_of(self.module)
+
+    def functions_of(self, module: Module) -> list[Operation]:
+        """The functions of the launch in another version of its program."""
+        with_bodies = {f.symbol: f for f in module.functions() if f.has_body}
+        return [with_bodies[symbol] for symbol in self.symbols]
 
 
 def chip_launch(
@@ -43,7 +48,10 @@ def chip_launch(
     split = separate(module, profile, functions)
     notes = () if split.refused is None else (_WHOLE + split.refused.message,)
     notes += () if split.whole is None else (_ALONE + split.whole,)
-    launch = ChipLaunch(split.module, split.entry, split.arguments(args, blocks), notes)
+    if split.entry is not None:
+        functions = entry_functions(split.module, split.entry)
+    symbols = tuple(f.symbol for f in functions)
+    launch = ChipLaunch(split.module, symbols, split.arguments(args, blocks), notes)
     if mode_of(launch.functions) != "automatic":
         return launch
     return replace(launch, module=insert(split.module, profile), notes=(*notes, _SYNCED))

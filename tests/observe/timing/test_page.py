@@ -68,7 +68,7 @@ def test_a_page_says_which_blocks_and_rounds_it_draws(long: Timing, timed: Timin
     first = next(each for each in long.shown if each.skipped)
     a, b = first.number + 2, first.number + 1 + first.skipped
     assert f"repeated, not drawn: rounds {a} to {b} as round {first.number + 1}" in said
-    head = f"{long.us:.1f} us: 6.3 us launch and {long.core_us:.1f} us on the cores, "
+    head = f"{long.us:.1f} us: 2.2 us launch and {long.core_us:.1f} us on the cores, "
     assert head in long.html() and said in long.html()
     assert "drawn: block 0 of 16 blocks on 16 cores" in timed.html()
 

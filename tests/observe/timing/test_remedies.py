@@ -94,6 +94,8 @@ COMPARED: dict[tuple[str, str], dict[str, int]] = {
 }
 # and those that no constant applies, with the reason
 NOT_COMPARED = {
+    ("gemm_mx", LARGER): "with larger blocks fewer cores have one",
+    ("gemm_mx_fp4", LARGER): "with larger blocks fewer cores have one",
     ("flash_attention", LARGER): "CHUNK has to be DEPTH; with larger ROWS fewer cores have a block",
 }
 

@@ -312,15 +312,16 @@ class Words(Guarded):
         s.e.log_access(pointer.memory, address, 1, size, 0, writes=writes)
         return s.pointer(pointer.memory, address, logged=True)
 
-    def load(self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar) -> ScalarValue:
+    def load(self, source: Any, limits: Sequence[int], indices: Any, elem: t.Scalar) -> ScalarValue:
         kind = ScalarValue(("",), elem).types[0]
-        return ScalarValue((self.x.load(kind, self._element(place, limits, indices, False)),), elem)
+        element = self._element(source, limits, indices, False)
+        return ScalarValue((self.x.load(kind, element),), elem)
 
     def store(
-        self, place: Any, limits: Sequence[int], indices: Any, elem: t.Scalar, value: Number
+        self, target: Any, limits: Sequence[int], indices: Any, elem: t.Scalar, value: Number
     ) -> None:
         word = self.s.need(ScalarValue, "value")
-        self.x.store(word.types[0], word.name, self._element(place, limits, indices, True))
+        self.x.store(word.types[0], word.name, self._element(target, limits, indices, True))
 
     def _element(
         self, place: Any, limits: Sequence[Any], indices: Sequence[Number], writes: bool

@@ -74,7 +74,7 @@ class Words(Guarded):
         other = None if otherwise is None else lambda: way(otherwise)
         super().when(fact, lambda: way(body), other)
 
-    def counts(self, what: str, *numbers: Any, least: int = 0) -> None:
+    def counts(self, quantity: str, *numbers: Any, least: int = 0) -> None:
         for each in map(self.number, numbers):
             small = self.x.compare("ult", each.value, _MOST)
             self.guard = self.guard & small & (each >= least)

@@ -198,9 +198,9 @@ class Words(vmi.Words):
         left = self.number(count) - gate.lanes
         return self.first(gate, count), self.greatest(left, Number(self.x, 0))
 
-    def from_bits(self, found: Symbol, build: Build) -> Mask:
-        count = 8 * found.lanes.count
-        bits = self.x.new(f"bitcast {found.type} {found.name} to <{count} x i1>")
+    def from_bits(self, raw_bits: Symbol, build: Build) -> Mask:
+        count = 8 * raw_bits.lanes.count
+        bits = self.x.new(f"bitcast {raw_bits.type} {raw_bits.name} to <{count} x i1>")
         return Mask((shuffles.shuffle(self.x, "i1", count, bits, build(np.arange(count))),), 1)
 
     def to_bits(self, mask: Mask, step: int) -> Symbol:
