@@ -59,6 +59,11 @@ def accepted(
         _require_clean(comparisons[0 if _is_split(after, profile) else -1], profile)
         shapes = "; ".join(_shapes(each) for each in comparisons)
         checked.append(f"equal bits on both engines, and clean under the sanitizer: {shapes}")
+        unfit = [_shapes(each) for each in comparisons if not _runs_on_chip(each.after, profile)]
+        if unfit:
+            checked.append(
+                f"as functions of two cores not run, which do not fit: {'; '.join(unfit)}"
+            )
     else:
         checked.append("bits not compared: no small launch of this program is known")
     return tuple(checked)
@@ -66,6 +71,10 @@ def accepted(
 
 def _is_split(program: ProgramLaunch, profile: Profile) -> bool:
     return separate(program.module, profile, program.functions).module is not program.module
+
+
+def _runs_on_chip(program: ProgramLaunch, profile: Profile) -> bool:
+    return not _is_split(program, profile) or bool(_on_chip(program, profile))
 
 
 def _shapes(comparison: Comparison) -> str:
