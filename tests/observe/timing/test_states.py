@@ -111,3 +111,13 @@ def test_shapes_take_no_memory() -> None:
     found = doubled[96].time((10**8, 64), (10**8, 64), device="910b1")
     few = doubled[96].time((96 * 64, 64), (96 * 64, 64), device="910b1")
     assert found.us == pytest.approx(few.us, rel=1e-6)
+
+
+@pytest.mark.parametrize(("state", "is_new"), [("cold", True), ("warm", False), ("clean", True)])
+def test_inputs_larger_than_the_cache_are_new_unless_the_launch_before_read_them(
+    state: str, is_new: bool
+) -> None:
+    """They are read from memory in any case, at the rate of new arrays only if they are new."""
+    read, _, new = launches(state, *(load(n, 100) for n in range(0, 5 * LINES, 100)))
+    assert read > 4 * LINES
+    assert new == pytest.approx(read if is_new else 0)
