@@ -66,13 +66,13 @@ def _only_kernel(file: str) -> str:
     )
 
 
-def _parameters(kernel: CppKernel) -> list[LaunchParameter]:
+def _parameters(kernel: CppKernel, limit: dict[str, Any]) -> list[LaunchParameter]:
     """The parameters of a kernel, with the names in the source if they can be found."""
     name = kernel.entry.partition("<")[0].strip()
     text = kernel.source.path.read_text(encoding="utf-8", errors="replace")
     match = re.search(rf"__global__[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)", text)
     words = [w.split()[-1].lstrip("*&") for w in match[1].split(",")] if match and match[1] else []
-    kinds = kernel.parameters
+    kinds = kernel.signature(**limit)
     if len(words) != len(kinds):
         words = [f"arg{n}" for n in range(len(kinds))]
     out: list[LaunchParameter] = []
@@ -82,10 +82,16 @@ def _parameters(kernel: CppKernel) -> list[LaunchParameter]:
     return out
 
 
+def _limit(args: argparse.Namespace) -> dict[str, Any]:
+    """The time limit of a launch; loading a kernel has the same one, as it may not end either."""
+    seconds = getattr(args, "timeout", None)
+    return {} if seconds is None else {"timeout": seconds}
+
+
 def read_launch(args: argparse.Namespace) -> KernelLaunch:
     """The C++ kernel of `args.file` with its arguments."""
     kernel = _kernel(args.file, args)
-    params = _parameters(kernel)
+    params = _parameters(kernel, _limit(args))
     return KernelLaunch(params, build(params, parse_args(args.arg), args.seed), kernel)
 
 
@@ -96,8 +102,7 @@ class KernelLaunch(LoadedLaunch):
     kernel: CppKernel
 
     def _options(self, args: argparse.Namespace) -> dict[str, Any]:
-        limit = {} if args.timeout is None else {"timeout": args.timeout}
-        return {"blocks": args.blocks, **limit}
+        return {"blocks": args.blocks, **_limit(args)}
 
     def run(self, args: argparse.Namespace) -> Report:
         return self.kernel.run(*self.values, **self._options(args))
@@ -110,7 +115,7 @@ class KernelLaunch(LoadedLaunch):
     def time(self, args: argparse.Namespace) -> int:
         from pto.cli.time import model, shown
 
-        kernel, values, how = self.kernel, self.values, model(args)
+        kernel, values, how = self.kernel, self.values, {**model(args), **_limit(args)}
         return shown(
             lambda name: kernel.time(*values, blocks=args.blocks, device=name, **how), args
         )
@@ -120,7 +125,7 @@ def check(file: str, args: argparse.Namespace) -> tuple[str, list[Diagnostic], s
     """`pto check kernel.cpp`: a C++ kernel is checked by running it."""
     try:
         kernel = _kernel(file, args)
-        values: list[Any] = build(_parameters(kernel), parse_args(args.arg), args.seed)
+        values: list[Any] = build(_parameters(kernel, {}), parse_args(args.arg), args.seed)
         findings_list = list(kernel.check(*values, blocks=args.blocks))
     except PtoError as error:
         if all(d.is_request for d in error.diagnostics):

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,6 +173,7 @@ class CppKernel:
         self.source = source
         self.entry = entry
         self._child: Child | None = None
+        self._signature: list[tuple[bool, str]] | None = None
 
     def __getitem__(self, blocks: Blocks) -> BoundCppKernel:
         return BoundCppKernel(self, blocks)
@@ -192,10 +192,12 @@ class CppKernel:
             self.entry,
         )
 
-    @cached_property
-    def parameters(self) -> list[tuple[bool, str]]:
-        """(is a pointer, element type) of each parameter."""
-        return self._ask("signature")
+    def signature(self, timeout: float = SECONDS) -> list[tuple[bool, str]]:
+        """(is a pointer, element type) of each parameter; the first call starts the child."""
+        known = self._signature
+        if known is None:
+            self._signature = known = self._ask("signature", timeout)
+        return known
 
     def run(self, *args: Any, blocks: Blocks = 1, timeout: float = SECONDS) -> Report:
         """Run on arrays, which are changed in place; `timeout` ends a longer run, in seconds."""
@@ -288,13 +290,12 @@ class CppKernel:
 
     def _given(self, args: Sequence[Any], timeout: float, shapes: bool = False) -> list[_Given]:
         """An array for a pointer (None: null; a shape: its bytes), the bits of other arguments."""
-        if "parameters" not in vars(self):  # starts the child, which may take as long as a launch
-            self.parameters = self._ask("signature", timeout)
-        wanted = len(self.parameters)
+        parameters = self.signature(timeout)
+        wanted = len(parameters)
         if wanted != len(args):
             raise fail("PTO-U032", f"{self.entry} takes {wanted} arguments, got {len(args)}")
         passed: list[_Given] = []
-        for n, ((pointer, element), value) in enumerate(zip(self.parameters, args, strict=True)):
+        for n, ((pointer, element), value) in enumerate(zip(parameters, args, strict=True)):
             if not pointer:
                 passed.append(_bits(self.entry, n, element, value))
             elif shapes and isinstance(value, tuple):

@@ -8,22 +8,36 @@ import time
 import numpy as np
 import pytest
 
+from pto.cli.main import main
 from pto.core.errors import PtoError
 from pto.cxx import compiler
 
-
-def test_a_static_initialiser_that_loops_ends_in_time(kernel):
-    """It runs when the process loads the kernel, before any request."""
-    text = """
+_ENDLESS = """
 static int endless() { for (volatile int i = 0;; ++i) {} }
 static int value = endless();
 __global__ AICORE void k(__gm__ float* x) { x[0] = value; }
 """
+
+
+def test_a_static_initialiser_that_loops_ends_in_time(kernel):
+    """It runs when the process loads the kernel, before any request."""
     for call in ("run", "sanitize", "time"):
         start = time.monotonic()
         with pytest.raises(PtoError, match="did not end within 1 s"):
-            getattr(kernel(text), call)(np.zeros(8, np.float32), timeout=1)
+            getattr(kernel(_ENDLESS), call)(np.zeros(8, np.float32), timeout=1)
         assert time.monotonic() - start < 200  # the default limit is 600 s
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--time"], ["sanitize"]], ids=" ".join)
+def test_a_command_limits_the_loading_too(command, tmp_path, capsys):
+    """The names of parameters are asked for before the launch."""
+    file = tmp_path / "endless.cpp"
+    file.write_text(_ENDLESS)
+    start = time.monotonic()
+    verb, *options = command
+    assert main([verb, str(file), *options, "--arg", "x=zeros", "--timeout", "1"]) == 1
+    assert "did not end within 1 s" in capsys.readouterr().err
+    assert time.monotonic() - start < 200
 
 
 def test_a_compiler_that_is_cut_off_leaves_no_file(kernel, monkeypatch, tmp_path):
