@@ -1,4 +1,4 @@
-"""The fast engine against C -O3: three workloads, what checks and starting cost.
+"""The fast engine against C -O3: three workloads, what starting costs.
 
 `sweep.png` shows how cost grows. Single instructions: `bench_rows.py`.
 """
@@ -61,13 +61,11 @@ def aligned(shape: tuple[int, ...], kind: Any) -> Any:
     return raw[start : start + nbytes].view(kind).reshape(shape)
 
 
-def prepared(text: str, checks: bool = False) -> Callable[..., None]:
+def prepared(text: str) -> Callable[..., None]:
     """A program made ready once: what a launch costs after that is its run."""
     module = parse(text)
     profile = choose(profile_name="a5").profile
-    ready = PreparedKernel(
-        module, entry_functions(module, None), profile, engine="jit", checks=checks
-    )
+    ready = PreparedKernel(module, entry_functions(module, None), profile, engine="jit")
 
     def call(*args: Any) -> None:
         Launch.of(ready, pto.Device(profile), args, 1).now()
@@ -107,31 +105,6 @@ def workloads() -> Rows:
         ratio = "" if other is None else f"ms, {own / other:5.2f} x C -O3 (goal 1.1)"
         rows.append((name, own * 1e3, ratio or "ms (no C compiler here)"))
     return rows
-
-
-_WRITES = f"""
-      %one = arith.constant 1.0 : f32
-      %twice = arith.constant {2 * kernels.ROWS * 64} : index
-      %all = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
-      %v = pto.vdup %one, %all : f32, !pto.mask<b32> -> !pto.vreg<64xf32>
-      scf.for %i = %c0 to %twice step %c64 {{
-        pto.vsts %v, %x[%i], %all : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>
-      }}
-"""
-
-
-def checked() -> Rows:
-    """What `--check-reads` costs: W1 with its inputs written first."""
-    text = kernels.VECTOR_ADD.replace("pto.vecscope {", "pto.vecscope {" + _WRITES)
-    plain, watched = prepared(text), prepared(text, checks=True)
-    turns, gm = 640_000 // (kernels.ROWS * kernels.PER_ROW), np.zeros(1, np.float32)
-    took = seconds(
-        {"plain": lambda: plain(gm, 61, turns), "checked": lambda: watched(gm, 61, turns)},
-        rounds=9,
-        calls=2,
-    )
-    ratio = took["checked"] / took["plain"]
-    return [("W1 with --check-reads", took["checked"] * 1e3, f"ms, {ratio:5.2f} x without")]
 
 
 # ---- compilation and start
@@ -280,7 +253,7 @@ def _softmax_block(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 
 def run() -> Rows:
-    return [*workloads(), *checked(), *starting(), *long_kernels(), *sweep(Path("sweep.png"))]
+    return [*workloads(), *starting(), *long_kernels(), *sweep(Path("sweep.png"))]
 
 
 if __name__ == "__main__":

@@ -59,9 +59,13 @@ class ModuleLaunch(LoadedLaunch):
         return {**chosen, "args": self.values, "engine": chosen_engine(args.engine)}
 
     def run(self, args: argparse.Namespace) -> Report:
-        how = {"schedule": args.schedule, "check_reads": args.check_reads}
         with _progress(args) as progress_bar:
-            return launch(self.module, **self.options(args), progress=progress_bar, **how)
+            return launch(
+                self.module,
+                **self.options(args),
+                progress=progress_bar,
+                schedule=args.schedule,
+            )
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
         from pto.observe import sanitize

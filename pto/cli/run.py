@@ -51,7 +51,6 @@ def add_arguments(parser: CommandLine) -> None:
     text = "apply the rules of this edition, if the program declares none"
     edition = parser.add_argument("--edition", choices=EDITIONS, help=text)
     options.add_engine(parser, ENGINES, DEFAULT)
-    reads = parser.add_argument("--check-reads", action="store_true", help=_CHECK_READS)
     watch = parser.add_mutually_exclusive_group()
     step = watch.add_argument("--step", nargs="?", const="+1", metavar="LINE|+N", help=_STEP)
     watch.add_argument("--sanitize", action="store_true", help=_SANITIZE)
@@ -69,10 +68,9 @@ def add_arguments(parser: CommandLine) -> None:
     parser.add_argument("--print", action="store_true", help="print the arrays that changed")
     options.add_cpp(parser)
     findings.add_format(parser, "sarif", "html")
-    parser.only_for(edition, reads, step, schedule, languages=(TEXT, PYTHON))
+    parser.only_for(edition, step, schedule, languages=(TEXT, PYTHON))
 
 
-_CHECK_READS = "also report reads of unwritten local memory in the jit engine"
 _VERBOSE = "also show fused groups, forwarded copies and host fallbacks of the jit engine"
 _STEP = "stop before a line, or before instruction N (default: the first), and show a prompt"
 _SANITIZE = "report races, deadlocks and flags that do not match"

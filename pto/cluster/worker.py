@@ -86,7 +86,7 @@ class Worker:
         if launch != self._launch:
             self._launch, self._shared, self._data = launch, shared, payload.own(shared)
         kernel = unpack(message)
-        device = Device(kernel.profile, engine=kernel.engine, check_reads=kernel.checks)
+        device = Device(kernel.profile, engine=kernel.engine)
         plain = payload.plain(self._data)
         grid = LaunchGrid(kernel, device, device.values(kernel, plain), count, plain)
         with np.errstate(all="ignore"):

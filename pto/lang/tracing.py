@@ -22,7 +22,6 @@ from pto.lang.parameter import Parameter
 from pto.lang.trace import GRID, Trace
 from pto.lang.values.views import contiguous, pointer_type, view_of
 from pto.run.launch.call import Blocks, extents_of, prepare
-from pto.run.launch.engine import wants_checks
 from pto.run.launch.prepared import PreparedKernel as Ready
 from pto.run.machine.device import Device
 from pto.target.profile import profile
@@ -50,11 +49,10 @@ class Specialised:
         """The program checked, planned and compiled for a device; cached, except when watched."""
         if device.tap is not None:
             return device.kernel(self.module)
-        key = device.engine, device.checks, wants_checks()
-        prepared, profile = self.ready.get(key), device.profile
+        prepared, profile = self.ready.get(device.engine), device.profile
         if prepared is None or (prepared.profile is not profile and prepared.profile != profile):
-            prepared = prepare(self.module, None, profile, engine=key[0], checks=key[1])
-            self.ready[key] = prepared
+            prepared = prepare(self.module, None, profile, engine=device.engine)
+            self.ready[device.engine] = prepared
         return prepared
 
     def numbers(self, kernel: str, sizes: Mapping[str, int], blocks: Blocks) -> list[int]:

@@ -22,16 +22,13 @@ from pto.run.jit.emit import instructions
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.frame import bytes_of, form_of
 from pto.run.jit.emit.fusion import FusingEmitter
-from pto.run.jit.emit.init_check import InitCheck
 from pto.run.jit.emit.names import LiveIn, Names
 from pto.run.jit.emit.operation import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.ir.unsupported import UnsupportedLowering
-from pto.run.jit.runtime.context import context_of
 from pto.run.jit.runtime.coroutine import Coroutine
 from pto.run.jit.runtime.region import CompiledRegion
-from pto.run.jit.runtime.shadow import InitShadow, noted
 from pto.run.jit.runtime.values import Lowered
 from pto.run.machine.core import Core
 from pto.run.reference.code import FunctionCode, Regs, Step, StepBlock, until_ready
@@ -55,12 +52,10 @@ class NativeCompiler(Compiler):
         module: Module,
         profile: Profile,
         side: str,
-        checks: bool = False,
     ) -> None:
         super().__init__(module, profile, side)
         self.unit = unit
         self.placement = placement
-        self.checks = checks  # report reads of bytes never written
         self._waits: dict[int, bool] = {}
         self._weights: dict[int, int] = {}
         self._alone = threading.RLock()
@@ -194,11 +189,10 @@ class NativeCompiler(Compiler):
         """One compiled region; raises UnsupportedLowering if there is no lowering."""
         noted = self.unit.recorded
         inner = [op for outer in ops for op in self._reached(outer)]
-        names = [] if self.checks else _repeated(inner)
+        names = _repeated(inner)
         inner = [*names, *inner]
         ins, outs = _live_values(ops, inner, self._arguments(inner))
         emitter, name = FusingEmitter(self.unit, self, waits=waits), self.unit.new_name()
-        emitter.init_check = InitCheck(emitter) if self.checks else None
         emitter.live_in = LiveIn(emitter, self.unit.needs)
         emitter.allocate_stack_slots(inner)
         try:
@@ -237,18 +231,6 @@ class NativeCompiler(Compiler):
                 return plain, len(slots)
 
         return make
-
-    def step(self, op: Operation) -> Step:
-        made, row = super().step(op), op.row
-        if not self.checks:
-            return made
-        writes = [v for o in row.operands if o.role != "in" for v in op.group(o.name)]
-        unknown = bool(op.regions) or "callee" in op.attrs
-
-        def shadow_of(core: Core) -> InitShadow | None:
-            return context_of(core, self.unit.needs).shadow
-
-        return noted(made, shadow_of, self.slots([*writes, *op.results]), unknown)
 
     def alone(self, op: Operation) -> tuple[Step, dict[int, int], int]:
         """The reference step of one operation on its own registers: step, slots, their number."""

@@ -164,12 +164,11 @@ def prepare(
     *,
     tap: Hook | None = None,
     engine: str = "reference",
-    checks: bool = False,
 ) -> PreparedKernel:
     """Check a program for a profile and compile its kernel."""
     _, findings = judge(module, profile=profile.name, device=profile.device)
     require_legal(findings)
-    return PreparedKernel(module, entry_functions(module, entry), profile, tap, engine, checks)
+    return PreparedKernel(module, entry_functions(module, entry), profile, tap, engine)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,6 +1,6 @@
-"""Options of a run that a parameter or the environment sets: engine, checks, sanitizer, machines.
+"""Options of a run that a parameter or the environment sets: engine, sanitizer, machines.
 
-A parameter comes first, then PTO_ENGINE, PTO_CHECK_READS, PTO_SANITIZE and PTO_COVERAGE, then the
+A parameter comes first, then PTO_ENGINE, PTO_SANITIZE and PTO_COVERAGE, then the
 default. No engine is implemented here. `pto.on(...)` selects a cluster for a `with` block, PTO_ON
 for a process; a backend registers here as module and function, and is imported only if selected.
 """
@@ -55,7 +55,7 @@ def cluster_of(address: str) -> ClusterTarget | None:
 
 ENGINES: Final = ("jit", "reference")
 DEFAULT: Final = "jit"
-_RUN: Final = ("PTO_ENGINE", "PTO_CHECK_READS", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
+_RUN: Final = ("PTO_ENGINE", "PTO_SANITIZE", "PTO_DEBUG", "PTO_ON")
 # The environment itself, if Python exposes it: `environ.get` takes thirty times as long.
 ENVIRONMENT: Final[Any] = vars(environ).get("_data", environ)
 
@@ -85,11 +85,6 @@ def chosen_engine(option: str | None = None) -> str:
             help=nearest(name, ENGINES),
         )
     return name
-
-
-def wants_checks(option: bool = False) -> bool:
-    """True if the jit engine reports reads of bytes never written: option or PTO_CHECK_READS."""
-    return option or environ.get("PTO_CHECK_READS", "0") not in ("", "0")
 
 
 def wants_sanitizer(option: bool = False) -> bool:

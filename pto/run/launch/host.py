@@ -98,7 +98,7 @@ class _Ready:
         if like is not None:
             return like.run(args, timeout)
         kernel = self.kernel
-        chip = Device(self.target.profile, engine=kernel.engine, check_reads=kernel.checks)
+        chip = Device(self.target.profile, engine=kernel.engine)
         done = chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout))
         found = report(done, self.target)
         if key not in self.seen:
@@ -199,7 +199,6 @@ def launch(
     device: str | None = None,
     engine: str | None = None,
     check: bool = True,
-    check_reads: bool = False,
     observer: Observer | None = None,
     stepper: Hook | None = None,
     progress: Progress | None = None,
@@ -212,7 +211,6 @@ def launch(
     `progress` is called after each block with the blocks done and their number.
     `schedule` decides the order of effects that synchronisation leaves open: program, early, late,
     random:SEED. `timeout` ends a launch that takes longer, in seconds.
-    `check_reads`: the jit engine reports reads of local memory that was never written.
     `check=False` leaves out rules and warnings; `coverage=False`, as PTO_COVERAGE=0, only the
     warnings of a first run: holes, blocks with nothing to do, a tile that is read unwritten.
     """
@@ -220,34 +218,23 @@ def launch(
     when = PROGRAM if schedule is None else _schedule(schedule, watched=watched)
 
     def prepare() -> _Ready:
-        chosen = _engine(engine, check_reads)
+        chosen = chosen_engine(engine)
         target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-        return _Ready(
-            target, PreparedKernel(module, kernels, target.profile, None, chosen, check_reads)
-        )
+        return _Ready(target, PreparedKernel(module, kernels, target.profile, None, chosen))
 
     if not watched and (when is PROGRAM or when == PROGRAM):
-        how = entry, profile, device, engine, check, check_reads, *switches()
+        how = entry, profile, device, engine, check, *switches()
         looks = coverage if check else False
         return _known.get(module, how, prepare).run(args, blocks, progress, timeout, looks)
-    chosen = _engine(engine, check_reads)
+    chosen = chosen_engine(engine)
     target, kernels = _target(module, profile, device, check), entry_functions(module, entry)
-    chip = Device(target.profile, observer=observer, engine=chosen, check_reads=check_reads)
+    chip = Device(target.profile, observer=observer, engine=chosen)
     automatic = mode_of(kernels) == "automatic"
     if automatic and count_of(blocks) == 1:
         when = PROGRAM  # a compiler is yet to order the pipes, and there is only one block
     chip.tap = stepper or (_scheduler(when, target, automatic) if when != PROGRAM else chip.tap)
-    kernel = PreparedKernel(module, kernels, target.profile, chip.tap, chosen, check_reads)
+    kernel = PreparedKernel(module, kernels, target.profile, chip.tap, chosen)
     return report(chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout)), target, when)
-
-
-def _engine(asked: str | None, check_reads: bool) -> str:
-    found = chosen_engine(asked)
-    if check_reads and found != "jit":
-        raise fail(
-            "PTO-U092", "check_reads works on the jit engine only; use the sanitizer on this engine"
-        )
-    return found
 
 
 def report(

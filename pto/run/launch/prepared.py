@@ -20,7 +20,7 @@ from pto.plan.credits import may_wait_early
 from pto.plan.memory import plan_memory
 from pto.plan.stores import used_parameters
 from pto.plan.together import need_each_other, wait_in_global
-from pto.run.launch.engine import cluster_target, wants_checks
+from pto.run.launch.engine import cluster_target
 from pto.run.launch.progress import Progress
 from pto.run.machine.agents import DEADLOCK, Agent, run_cooperatively
 from pto.run.machine.core import Arrivals, Cluster, Core
@@ -53,13 +53,11 @@ class PreparedKernel:
         profile: Profile,
         tap: Hook | None = None,
         engine: str = "reference",
-        checks: bool = False,
         logs: bool = False,
     ) -> None:
         self.functions = tuple(functions)
         self.profile = profile
         self.module = module
-        self.checks = checks
         self._tap = tap
         self.parameters = dict(taken(functions))
         plan = self.parts = sides(functions, profile)
@@ -71,9 +69,8 @@ class PreparedKernel:
         self._unit: Unit | None = None
         # only the reference engine can be watched
         self.engine = engine if tap is None else "reference"
-        self._is_checked = self.engine == "jit" and wants_checks(checks)
         if self.engine == "jit":
-            make, self._unit = _native(self._placement, self._is_checked, logs)
+            make, self._unit = _native(self._placement, logs)
             self.left_out, self.fused = self._unit.skipped, self._unit.groups
             self.forwarded = self._unit.forwarded
         else:
@@ -92,8 +89,6 @@ class PreparedKernel:
         whole = getattr(compilers[side.name], "whole", None)
         alone = not more and side.agents == 1 and not self.can_wait
         if self._unit is None or whole is None or not alone:
-            return None
-        if self._is_checked:  # the check would take writes of one block for writes of the next
             return None
         from pto.run.jit.runtime.threads import ThreadPool
 
@@ -141,8 +136,8 @@ class PreparedKernel:
 
     @property
     def is_reusable(self) -> bool:
-        """True if an agent can be reused for another block: no observer, no checks."""
-        return self._tap is None and not self._is_checked
+        """True if an agent can be reused for another block: no observer."""
+        return self._tap is None
 
     @cached_property
     def is_closed(self) -> bool:
@@ -175,8 +170,7 @@ class PreparedKernel:
         """The same kernel, compiled to log the accesses of each block to global memory."""
         if self._unit is None or self._unit.needs.logs:
             return self
-        options = self.engine, self.checks, True
-        return PreparedKernel(self.module, self.functions, self.profile, None, *options)
+        return PreparedKernel(self.module, self.functions, self.profile, None, self.engine, True)
 
     @cached_property
     def is_logged(self) -> bool:
@@ -272,14 +266,14 @@ def _plain(tap: Hook | None, module: Module, profile: Profile, side: str) -> Com
 
 
 def _native(
-    placement: Placement, checks: bool, logs: bool
+    placement: Placement, logs: bool
 ) -> tuple[Callable[[Module, Profile, str], Compiler], Unit]:
     """Compilers of the jit engine: one unit of compiled code for the whole kernel."""
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.unit import Unit
 
     unit = Unit(logs)
-    return partial(NativeCompiler, unit, placement, checks=checks), unit
+    return partial(NativeCompiler, unit, placement), unit
 
 
 def memories_of(values: Iterable[Any]) -> list[Memory]:

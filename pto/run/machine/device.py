@@ -71,13 +71,11 @@ class Device:
         world: World | None = None,
         observer: Observer | None = None,
         engine: str | None = None,
-        check_reads: bool = False,
     ) -> None:
         if not isinstance(profile, Profile):
             profile = choose(profile_name=profile, device_name=device).profile
         self.profile = profile
         self.engine = chosen_engine(engine)
-        self.checks = check_reads  # the jit engine reports reads of bytes that were never written
         self.rank = rank
         self.tap = None if observer is None else _tap(observer)
         self._world = world

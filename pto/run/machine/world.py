@@ -114,11 +114,10 @@ class World:
         tap = device.tap
         profile = device.profile
         engine = device.engine
-        checks = device.checks
-        key = id(module), entry, profile, id(tap), engine, checks
+        key = id(module), entry, profile, id(tap), engine
         found = self._kernels.get(key)
         if found is None:
-            made = prepare(module, entry, profile, tap=tap, engine=engine, checks=checks)
+            made = prepare(module, entry, profile, tap=tap, engine=engine)
             found = self._kernels[key] = module, made
             if len(self._kernels) > _KEPT:
                 del self._kernels[next(iter(self._kernels))]

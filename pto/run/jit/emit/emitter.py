@@ -51,7 +51,6 @@ from pto.run.reference.simt import captured
 if TYPE_CHECKING:
     from pto.run.jit.compiler import NativeCompiler
     from pto.run.jit.emit.cube.forwarding import ForwardedCopy
-    from pto.run.jit.emit.init_check import InitCheck
     from pto.run.jit.emit.names import LiveIn
     from pto.run.jit.emit.unit import Unit
 
@@ -79,7 +78,6 @@ class Emitter:
         self.fallback_bytes = 0  # bytes after them for host fallbacks
         self.live_out: set[int] = set()  # results that operations after the region use
         self.depth = 0  # of calls written in place
-        self.init_check: InitCheck | None = None
         self.live_in: LiveIn | None = None
         self.privates: dict[int, int] = {}  # of tiles that few use: `fusion.py`
         self.forwarded: dict[int, ForwardedCopy] = {}  # by tile (`cube/forwarding.py`)
@@ -150,12 +148,6 @@ class Emitter:
 
     def inside(self, memory: Val, address: Val, nbytes: Val) -> Condition:
         """True if a byte range lies inside a memory."""
-        guard = self._inside(memory, address, nbytes)
-        if self.init_check is not None:
-            self.init_check.access(memory, address, nbytes)
-        return guard
-
-    def _inside(self, memory: Val, address: Val, nbytes: Val) -> Condition:
         x, size = self.text, self.size(memory)
         if isinstance(size, int) and isinstance(nbytes, int):
             last = size - nbytes
@@ -227,14 +219,9 @@ class Emitter:
             self.bind(value, native)
 
     def _emitted(self, op: Operation, emit: Emit) -> Sequence[Lowered]:
-        if self.init_check is not None:
-            self.init_check.before(op)
         spot = OpContext(self, op)
         require_regions(spot)
-        results = emit(spot)
-        if self.init_check is not None:
-            self.init_check.after(op)
-        return results
+        return emit(spot)
 
     def case(self, op: Operation) -> Case:
         return Case(op, self.compiler.profile)

@@ -67,7 +67,7 @@ class FusingEmitter(Emitter):
         self.private: dict[int, int] = {}  # tiles that only some instructions use, numbered
 
     def operations(self, ops: Sequence[Operation]) -> None:
-        if self.init_check is not None or len(ops) > _LARGE:
+        if len(ops) > _LARGE:
             super().operations(ops)
             return
         pending: PendingGroup | None = None

@@ -18,7 +18,6 @@ from pto.isa.meaning.cube.accumulator import Epilogue
 from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order.ring import ENTRY, TO_VECTOR, Pipe, QueueRing, register_of
 from pto.run.jit.runtime import clock
-from pto.run.jit.runtime.shadow import InitShadow
 from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES, Flags, SharedRegisters, Signals
 from pto.run.machine.core import Arrivals, Core
 from pto.run.reference.code import Wait
@@ -135,9 +134,6 @@ class Context:
             self.words[REGISTERS] = registers_.array.ctypes.data
             self._first = registers_.array.copy()
             self.words[FIRST] = self._first.ctypes.data
-        self.shadow = InitShadow(core) if SHADOW in needs.words else None
-        if self.shadow is not None:
-            self.words[SHADOW] = self.shadow.pointer
         if QUEUES in needs.words:
             self._queues = np.zeros((QUEUE_IDS, 2, QUEUE_WORDS), np.uint64)
             self.words[QUEUES] = self._queues.ctypes.data

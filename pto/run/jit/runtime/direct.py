@@ -138,7 +138,7 @@ class FastPath:
     def launch(self, values: Sequence[Any]) -> Launch:
         """A call as a launch."""
         kernel = self.kernel
-        chip = Device(kernel.profile, engine=kernel.engine, check_reads=kernel.checks)
+        chip = Device(kernel.profile, engine=kernel.engine)
         args = [*(values[at] for at in self._passed), *self._fixed]
         return Launch.of(kernel, chip, args, self.blocks)
 

@@ -198,9 +198,9 @@ def _scales_beside(s: OpContext, space: Space | None, target: PointerDesc) -> Po
 
 def segment(s: OpContext, place: PointerDesc) -> tuple[PointerDesc, Condition]:
     """The memory of a fixpipe address, and the condition for it. The reference engine handles
-    slopes at an address that is not constant, and checked runs."""
+    slopes at an address that is not constant."""
     address = place.address
-    if not isinstance(address, int) or not address & cube.SEGMENT or s.e.init_check is not None:
+    if not isinstance(address, int) or not address & cube.SEGMENT:
         return place, s.x.compare("ult", address, cube.SEGMENT)
     needs, size = s.e.unit.needs, s.case.profile.buffers[Space.FIXPIPE.value]
     needs.read_unwritten.add(context.SLOPES)
