@@ -215,6 +215,7 @@ def _one(
             region = session.region(tile)
             if operand.role != "in":
                 window.require_room(region)
+                region = window.cut(region, tile.shape)
             return window.lower_for(region)
         return window.lower_whole()
     if isinstance(value, View):

@@ -120,7 +120,8 @@ def store(target: Source, t: object, *, atomic: str | None = None) -> None:
     session = current()
     before, clipped = session.region(t), _clipped(session, t, window)
     session.set_region(t, *clipped)
-    isa.tstore(window, t, atomicType=atomic and f"atomic_{atomic}")
+    target = View(window.array, window.spans, window.most, is_cut=not t.fixed)
+    isa.tstore(target, t, atomicType=atomic and f"atomic_{atomic}")
     session.set_region(t, *before)
 
 
@@ -136,11 +137,11 @@ def _require_type(window: View, t: Tile) -> None:
 
 
 def _clipped(session: Session, t: Tile, window: View) -> Extents:
-    """The valid region of a tile, cut at the end of the array."""
+    """The valid region of a tile, cut at the end of the array and at the stops of slices."""
     region = session.region(t)
     if t.fixed:
         return region
-    clipped = list(region)
+    clipped = list(window.cut(region, t.shape))
     for n, (axis, unit) in enumerate(zip(window.axes(), ("rows", "columns"), strict=True)):
         span, size = None if axis is None else window.spans[axis], region[n]
         inner = window.inner_rows if n == 0 else 1

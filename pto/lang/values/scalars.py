@@ -378,6 +378,11 @@ def _neutral(sign: str, a: object, b: object) -> object:
     return None
 
 
+def is_at_least(number: object, bound: int) -> bool:
+    """True if the known bounds of an integer of the run are not below `bound`."""
+    return isinstance(number, Scalar) and _within("max", number, bound) is number
+
+
 def _within(sign: str, a: object, b: object) -> object:
     """The result of min and max that the known bounds decide, such as max(x, 0) = x; else None."""
     x, bound = (b, a) if type(a) is int else (a, b)

@@ -5,19 +5,27 @@ from __future__ import annotations
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.values.linear import Linear
-from pto.lang.values.scalars import Extent, Scalar, arith, is_number, linear_of
+from pto.lang.values.scalars import Extent, Scalar, arith, is_at_least, is_number, linear_of
 
 
 class WindowSpan:
     """One dimension of a window: its start and extent."""
 
-    __slots__ = ("extent", "is_index", "is_open", "is_whole", "start")
+    __slots__ = ("extent", "is_index", "is_open", "is_whole", "length", "start")
 
     def __init__(
-        self, start: Extent, extent: Extent, is_index: bool, is_open: bool, is_whole: bool = False
+        self,
+        start: Extent,
+        extent: Extent,
+        is_index: bool,
+        is_open: bool,
+        is_whole: bool = False,
+        length: Extent | None = None,
     ) -> None:
         self.start = start
         self.extent = extent  # upper bound; a Python number if known
+        # before the array's end cuts it
+        self.length = extent if length is None or is_number(extent) else length
         self.is_index = is_index
         self.is_open = is_open  # it ends at the end of the array
         self.is_whole = is_whole  # written as `:`, or not at all
@@ -27,20 +35,29 @@ class WindowSpan:
         inner = span(key, self.extent)
         is_open, is_whole = (a and b for a, b in zip(self._kind, inner._kind, strict=True))
         start = arith("+", self.start, inner.start)
-        return WindowSpan(start, inner.extent, inner.is_index, is_open, is_whole)
+        return WindowSpan(start, inner.extent, inner.is_index, is_open, is_whole, inner.length)
 
     @property
     def _kind(self) -> tuple[bool, bool]:
         return self.is_open, self.is_whole
 
+    def is_exceeded(self, size: Extent, times: int) -> bool:
+        """True if Python knows that `size` is more than `times` such slices have."""
+        if self.is_open or not (is_number(size) and is_number(self.length)):
+            return False
+        return size > self.length * times
+
     def size_for(self, capacity: int) -> Extent:
         """The number of elements to move into a tile with `capacity` elements along this axis."""
+        if capacity == 0:
+            return 0
         if is_number(self.extent):
             return min(capacity, self.extent)
         if self.is_whole and current().limit(self.extent, capacity):
             return self.extent
         linear = linear_of(self.extent)
-        if linear is not None and linear.multiple and linear.multiple % capacity == 0:
+        in_tiles = linear is not None and linear.multiple and linear.multiple % capacity == 0
+        if in_tiles and (self.is_open or is_at_least(self.extent, capacity)):
             return capacity  # whole tiles: what lies beyond the array is an error, not an edge
         least = lambda: arith("min", arith("max", self.extent, 0), capacity)  # noqa: E731
         if linear is None:
@@ -59,14 +76,26 @@ def span(key: Extent, size: Extent) -> WindowSpan:
         raise mistake("PTO-S201", f"a window of a window goes in steps of one, not {key.step!r}")
     start = _from_end(0 if key.start is None else key.start, size)
     _require_some(start, size if key.stop is None else _from_end(key.stop, size), size)
-    if key.stop is None:
-        return WindowSpan(start, arith("-", size, start), False, True, key.start is None)
-    stop = _from_end(key.stop, size)
+    stop = size if key.stop is None else _from_end(key.stop, size)
     length = arith("-", stop, start)
+    if is_number(length) and length <= 0:
+        raise mistake("PTO-S201", f"a slice of {length} elements: it is empty for all values")
+    if key.stop is None:
+        return WindowSpan(start, length, False, True, key.start is None)
     if is_number(length) and not is_number(start) and _ends_inside(start, length, size):
         return WindowSpan(start, length, False, False)
-    end = arith("min", stop, size)
-    return WindowSpan(start, arith("-", end, start), False, False)
+    extent = arith("-", _least(stop, size), start)
+    return WindowSpan(start, extent, False, False, length=length)
+
+
+def _least(stop: Extent, size: Extent) -> Extent:
+    """The end of a slice, cut at the end of the array; one number for equal slices."""
+    forms = linear_of(stop), linear_of(size)
+    least = lambda: arith("min", stop, size)  # noqa: E731
+    if None in forms or (is_number(stop) and is_number(size)):
+        return least()
+    key = tuple((form.const, frozenset(form.terms.items())) for form in forms if form is not None)
+    return current().once(key, least)
 
 
 def in_ones(key: slice) -> bool:

@@ -255,14 +255,19 @@ Whole = Global[Any]  # an array with any element type and sizes
 class View(Elsewhere):
     """A window on an array, lowered together with the tile of its transfer."""
 
-    __slots__ = ("array", "most", "spans")
+    __slots__ = ("array", "is_cut", "most", "spans")
 
     def __init__(
-        self, array: Whole, spans: list[WindowSpan], most: tuple[int, int] | None = None
+        self,
+        array: Whole,
+        spans: list[WindowSpan],
+        most: tuple[int, int] | None = None,
+        is_cut: bool = False,
     ) -> None:
         self.array = array
         self.spans = spans
         self.most = most  # maximal rows and columns of a transfer
+        self.is_cut = is_cut  # the tile that is stored was cut at the ends of the slices
 
     def __getitem__(self, key: object) -> View:
         """A window on the window, with NumPy's indexing of its slices."""
@@ -349,10 +354,10 @@ class View(Elsewhere):
             ("columns", col, region[1], 1),
         ):
             span = None if axis is None else self.spans[axis]
-            if span is None or not is_number(span.extent) or not is_number(capacity):
+            if span is None or not is_number(span.length) or not is_number(capacity):
                 continue
-            if span.extent * times > capacity and not (span.is_open and not span.is_whole):
-                raise self._left_out(unit, capacity, span.extent, times)
+            if span.length * times > capacity and not (span.is_open and not span.is_whole):
+                raise self._left_out(unit, capacity, span.length, times)
 
     def _left_out(self, unit: str, capacity: int, extent: int, times: int) -> Exception:
         name = self.array.pointer.name
@@ -371,6 +376,25 @@ class View(Elsewhere):
             if times > 1
             else f"say which {unit}: a slice from a loop counter, {slices}; or use a larger tile",
         )
+
+    def cut(self, region: Region, shape: tuple[int, int]) -> Region:
+        """The region of a tile of this shape, cut at the ends of slices with a stop. A size that
+        Python knows to be larger than the slice stays, so that the store is an error."""
+        if self.is_cut:
+            return region
+        row, col = self.axes()
+        cols = self._cut(col, region[1], shape[1], 1)
+        rows = self.inner_rows
+        return region[0] if row is None else self._cut(row, region[0], shape[0], rows), cols
+
+    def _cut(self, axis: int, size: Extent, most: int, times: int) -> Extent:
+        span, capacity = self.spans[axis], size if is_number(size) else most
+        if span.is_open or capacity % times or span.is_exceeded(size, times):
+            return size
+        limit = arith("*", span.size_for(capacity // times), times)
+        if limit is size or (is_number(limit) and limit >= capacity):
+            return size
+        return limit if is_number(size) else arith("min", size, limit)
 
     def lower_for(self, region: Region) -> Value:
         """The window that a tile with this valid region fills, as a value of the program."""
@@ -421,7 +445,9 @@ class View(Elsewhere):
         """The size of a slice if Python knows it, so that another tile size is an error."""
         span = self.spans[axis]
         fixed = not span.is_open and is_number(span.extent) and is_number(size)
-        return span.extent * times if fixed and not span.is_index else size
+        if fixed or span.is_exceeded(size, times):
+            return span.length * times
+        return size
 
     def _partition(self, sizes: list[Extent]) -> Value:
         operands = {
