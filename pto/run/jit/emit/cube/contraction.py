@@ -83,8 +83,7 @@ def multiply(
     unpacking = given.name(_rows_if(x, factors.unpacks))
     along = k if len(left.cols) == 1 else left.cols[0].extent
     whole = isinstance(along, int) and along % _STEPS == 0
-    first_row = given.name(factors.first)
-    facts = left, first_row, right, out, shape, of_bytes, limit, whole, source
+    facts = left, right, out, shape, of_bytes, limit, whole, source
     key = repr(("product", kind, *facts, unpacking))
     rows = (out,) if start is None or is_row else (out, start.layout)
     unsupported_if(not all(map(_has_vectors, rows)), "an accumulator whose rows are no runs")
@@ -144,7 +143,6 @@ class _Block:
     x: Text
     kind: str
     left: Strided
-    first: Val  # row of the left factor
     right: Strided
     out: Strided
     start: tuple[Strided, bool] | None  # the layout of the addend, and whether it is one row
@@ -171,7 +169,7 @@ class _Block:
         right = partial(self._right, j, wide, self.source if unpacks else None)
         if self.source is not None and high == _HIGH and not unpacks:
             right = self._prefetching(right, self.source, i, j)
-        rows = _starts(x, self.left, "%p4", x.add(i, self.first), high)
+        rows = _starts(x, self.left, "%p4", i, high)
         if len(self.left.cols) == 1:
             sums = self._products("%p1", rows, right, first * high)
         else:

@@ -1,5 +1,5 @@
 """Both operands of a product, unpacked in the scratch buffer: the left one row by row, the right
-one in panels of columns. Of an image the lines that its windows need.
+one in panels of columns.
 
 Bytes stay bytes, four in a word, if the processor multiplies unsigned by signed bytes and adds four
 products at once.
@@ -12,7 +12,6 @@ from typing import Final
 
 from pto.core.dtypes import F32, I8, I32, U8, DType
 from pto.core.layout import REST, Mode
-from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.ir.strided import Access, Strided, axis, row_major
@@ -66,7 +65,6 @@ class Factors:
     left: Access
     right: Access
     begins: str = ""  # of bytes, four in a word: what the sums of each column begin with
-    first: Val = 0  # row of the left factor
     source: Access | None = None  # of the right factor, which the first block of rows may unpack
     unpacks: Condition = FALSE  # True if it does
 
@@ -74,15 +72,13 @@ class Factors:
 def unpacked(
     s: OpContext,
     sizes: tuple[Val, Val, Val],
-    a: Matrix | Image,
+    a: Matrix,
     b: Matrix,
     *,
     in_place: bool = False,
 ) -> Factors:
     """Unpack operands of m x k and k x n items. `in_place`: the left operand may stay where it is,
     and the product may unpack the right one."""
-    if isinstance(a, Image):
-        return _image_unpacked(s, sizes, a, b)
     if (across := _left_bytes(a.layout, b.layout)) is not None:
         return _bytes_unpacked(s, sizes, a, b, across)
     (m, k, n) = sizes
@@ -99,7 +95,7 @@ def unpacked(
         left = a.access
     else:
         unpack(s, left, a.access, m, k)
-    return Factors(left, right, "", 0, None if unpacks.is_false else b.access, unpacks)
+    return Factors(left, right, "", None if unpacks.is_false else b.access, unpacks)
 
 
 def _are_rows(g: Strided) -> bool:
@@ -112,14 +108,6 @@ def has_runs(g: Strided, k: Val) -> bool:
     run = g.cols[0]
     long = run.stride == 1 and run.extent >= _LEAST
     return long and isinstance(k, int) and int(k) % run.extent == 0
-
-
-def _image_unpacked(s: OpContext, sizes: tuple[Val, Val, Val], a: Image, b: Matrix) -> Factors:
-    right = _panels(s, F32, b.rows, b.cols)
-    left = Access(a.windows, s.e.scratch())
-    first = a.unpack(s, left.pointer)
-    unpack(s, right, b.access, *sizes[1:])
-    return Factors(left, right, "", first)
 
 
 def _wide(dtype: DType) -> DType:

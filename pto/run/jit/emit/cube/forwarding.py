@@ -18,12 +18,10 @@ from pto.isa.meaning.handle.view import SET_VALID
 from pto.isa.meaning.kinds import Fold, Lane, Move
 from pto.isa.meaning.tile import extract, move
 from pto.isa.meaning.tile.convert import Conversion
-from pto.isa.meaning.tile.img2col import IMG2COL, matrix_of
 from pto.isa.meaning.tile.matmul import PRODUCT
 from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.cube.factors import Matrix, takes
-from pto.run.jit.emit.cube.image import Image, image
 from pto.run.jit.emit.names import meet
 from pto.run.jit.emit.operation import touches_no_tile
 from pto.run.jit.emit.tile import masked, tile_layouts
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from pto.run.jit.emit.emitter import Emitter
     from pto.run.jit.emit.operation import OpContext
 
-_FILLS: Final = (move.MOVE, extract.EXTRACT, IMG2COL)
+_FILLS: Final = (move.MOVE, extract.EXTRACT)
 _CONTROL: Final = (Control.FOR, Control.IF, Control.YIELD)
 
 
@@ -47,7 +45,7 @@ class ForwardedCopy:
     """The source of a tile that is not filled, and the instructions that would fill it."""
 
     fills: tuple[Operation, ...]
-    source: Matrix | Image
+    source: Matrix
     known: Condition  # the run-time condition of forwarding; else the tile is filled
     guard: Condition = TRUE  # else the host runs the products
 
@@ -118,8 +116,6 @@ def _leaves_alone(e: Emitter, op: Operation, source: Value) -> bool:
     body = op.body
     if body is SET_VALID:
         return op.operands[0] is not source
-    if body is IMG2COL and matrix_of(e.case(op))[1]:
-        return False  # sets a register that later im2col instructions read
     moves = (move.LOAD, move.STORE, PRODUCT)
     if not (isinstance(body, Lane | Fold | Conversion | Move) or body in moves):
         return False
@@ -146,9 +142,6 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
         return _rows_of_view(s)
     src, dst = s.need(TileDesc, "src"), s.need(TileDesc, "dst")
     load = s.e.forwarded.get(id(s.op.operand("src")))
-    if s.body is IMG2COL:
-        found = image(s, src, dst) if load is None else None
-        return None if found is None else ForwardedCopy((s.op,), *found)
     if not _is_plain(s, src, dst):
         return None
     at: tuple[Val, Val] = (0, 0)
@@ -157,10 +150,8 @@ def forwarded_copy(s: OpContext) -> ForwardedCopy | None:
         s.fault_unless(_is_inside(s, src.type.shape, at, dst.valid))
     if load is None:
         whole = Access(tile_layouts.boxed_layout(src), masked.machine_address(s, src))
-    elif isinstance(load.source, Matrix):
-        whole = load.source.access
     else:
-        return None
+        whole = load.source.access
     found = _window(s, whole, at, dst)
     if found is None:
         return None

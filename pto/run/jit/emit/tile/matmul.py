@@ -9,14 +9,13 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.tile.matmul import PRODUCT, counts_values
 from pto.run.jit.emit.cube.contraction import multiply
 from pto.run.jit.emit.cube.factors import Matrix, kind_of, unpacked
-from pto.run.jit.emit.cube.image import Image
 from pto.run.jit.emit.cube.scales import of_tiles, scaled
 from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.move import UNUSUAL
 from pto.run.jit.emit.tile.tile_layouts import boxed_layout
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
@@ -46,7 +45,7 @@ def _product(s: OpContext) -> Sequence[Lowered]:
     by_value = "a_scale" in names and counts_values(a.type, s.need(TileDesc, "a_scale").type)
     items, deep = (x.up(k, deep), 1) if by_value else (k, deep)
 
-    def product(lhs: Matrix | Image, rhs: Matrix) -> None:
+    def product(lhs: Matrix, rhs: Matrix) -> None:
         in_place = "a_scale" not in names and a.type.space is not dst.type.space
         factors = unpacked(s, (m, items, n), lhs, rhs, in_place=in_place)
         sizes, plain = (m, x.mul(k, deep), n), guard
@@ -78,10 +77,9 @@ def _product(s: OpContext) -> Sequence[Lowered]:
         _matrix(s, tile) if each is None else each.source
         for each, tile in zip(forwarded, (a, b), strict=True)
     )
-    right_factor = certain(second, Matrix)  # an image is a left factor
 
     def run() -> None:
-        x.when(known, lambda: product(first, right_factor), filled)
+        x.when(known, lambda: product(first, second), filled)
 
     masked.guarded(s, loaded, run, UNUSUAL)
     return []
