@@ -1,4 +1,4 @@
-"""The k greatest, or least, elements along an axis in order, and their indices. NaN is the greatest.
+"""The k greatest, or least, elements along an axis in order, and their indices. NaN is greatest.
 
 Bound by the vector unit, which sorts line by line: 32 elements by one instruction, then four runs
 by one. Long lines are cut into runs, of which only the first k remain, until one is left. Launches
@@ -52,7 +52,9 @@ def run(x: Any, k: int, dim: int = -1, largest: bool = True) -> tuple[Any, Any]:
     lines = (turn(lines, np.float32) if after > 1 else lines).reshape(-1, n)
     if k > RUN // 2 and n > RUN:
         every = [ordered(line, sign) for line in lines]
-        keys, places = (np.concatenate([part[:, :k] for part in parts]) for parts in zip(*every))
+        keys, places = (
+            np.concatenate([part[:, :k] for part in parts]) for parts in zip(*every, strict=True)
+        )
     else:
         keys, places = best(lines, k, sign)
     keys, places = (each.reshape(before, after, k) for each in (keys, places))

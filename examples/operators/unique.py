@@ -22,7 +22,7 @@ def lasts(keys: Keys, following: Keys, count: int) -> pto.Tile:
     i = pto.block_idx() * ROWS
     t, after = (pto.load(x[i:, :], ROWS, COLS) for x in (keys, following))
     number = (pto.arange(ROWS) + i).T * COLS + pto.arange(COLS)
-    islast = (t != after) | (t == -math.inf)
+    islast: Any = (t != after) | (t == -math.inf)
     return pto.where(islast & (number < count), pto.full_like(t, 1.0), 0.0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pto import isa
 from pto.core.dtypes import F16, I32, DType
 from pto.lang.call.place import mistake
@@ -13,10 +15,10 @@ from pto.lang.express.product import transpose, turned
 from pto.lang.express.shapes import is_column, like, set_region, upright
 from pto.lang.values.scalars import Extent, Scalar, arith
 from pto.lang.values.tiles import Tile, tile, tile_type
-from pto.lang.values.views import Global, View, Whole
+from pto.lang.values.views import Global, View
 
 
-def take(t: Tile | Whole | View, indices: Tile, axis: int = 1) -> Tile:
+def take(t: Any, indices: Tile, axis: int = 1) -> Tile:
     """The elements of a window in global memory that a tile of i32 counts row by row: a `mgather`.
     Of a tile the columns (axis 1) or rows (axis 0) with the numbers of a row of i32, as
     `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions.
@@ -25,7 +27,7 @@ def take(t: Tile | Whole | View, indices: Tile, axis: int = 1) -> Tile:
     eight bytes are pairs of i32.
     """
     if isinstance(t, Global | View):
-        return _from_memory(t.whole(), indices)
+        return _from_memory(t.whole(), indices)  # pyright: ignore[reportUnknownMemberType]
     t = as_tile("take", t)
     if axis not in (0, 1, -1, -2):
         raise mistake(
