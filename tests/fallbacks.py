@@ -18,13 +18,12 @@ HOST_ONLY = {
         "pto.aic_initialize_pipe pto.aiv_initialize_pipe pto.tpush_to_aiv pto.tpush_to_aic "
         "pto.tpop_from_aic pto.tpop_from_aiv pto.tfree_from_aic pto.tfree_from_aiv"
     ),
-    "scales of several forms, or of none that is known": "pto.tpush_to_aiv",
-    "scales that are no plain row": "pto.set_quant_vector",
+    "a push with a scale": "pto.tpush_to_aiv",
     # Text for a person is Python's; queues between kernels of one side are too.
     "no emitter": (
         "pto.print pto.tprint llvm.alloca pto.declare_tile pto.declare_global pto.tpush pto.tpop "
         "pto.tfree pto.initialize_l2l_pipe pto.initialize_l2g2l_pipe pto.copy_matrix_cc_to_cbuf "
-        "pto.copy_matrix_cc_to_gm"
+        "pto.copy_matrix_cc_to_gm pto.set_quant_scalar pto.set_quant_vector"
     ),
     # The place of a tile is known only when the program runs.
     "it defines the place of a tile": (

@@ -59,7 +59,6 @@ ATOMIC_TYPES: Final[dict[int, DType]] = {1: F32, 2: F16, 3: I16, 4: I32, 5: I8, 
 ATOMIC_OPS: Final = ("add", "max", "min")
 
 # The scale of pushed accumulators; initially none.
-SCALES: Final = (TILE_QUANT, *(f"{QUEUE_QUANT} {n}" for n in range(QUEUE_IDS)))
 
 _FIRST: Final[dict[str, Any]] = {
     # A program that never writes CTRL keeps inf and NaN: in the golden fixpipe-acc-store-sat-f16-cv
@@ -78,7 +77,7 @@ _FIRST: Final[dict[str, Any]] = {
     CLIP_RELU: 0,
     FPC: 0,
     HF32: False,
-    **dict.fromkeys(SCALES),
+    **dict.fromkeys((TILE_QUANT, *(f"{QUEUE_QUANT} {n}" for n in range(QUEUE_IDS)))),
     AR: 0,
     SQZN: None,
     VMS4_SR: 0,

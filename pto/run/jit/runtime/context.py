@@ -130,7 +130,7 @@ class Context:
             core.flags = flags = Flags(core.flags)
             self.words[FLAGS] = flags.counts.ctypes.data
         if REGISTERS in needs.words:
-            core.registers = registers_ = SharedRegisters(core.registers, core.memory)
+            core.registers = registers_ = SharedRegisters(core.registers)
             self.words[REGISTERS] = registers_.array.ctypes.data
             self._first = registers_.array.copy()
             self.words[FIRST] = self._first.ctypes.data

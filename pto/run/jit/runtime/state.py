@@ -5,16 +5,14 @@ Both engines see the same values: these mappings replace the agent's dictionarie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pto.core.memory import Memory, Space
 from pto.isa.meaning.memory import registers
 from pto.isa.row.flag import ANY
-from pto.run.jit.runtime import scales
 
 Flag = tuple[str, str, int]
 _K = TypeVar("_K")
@@ -134,8 +132,6 @@ def _words(name: str) -> int:
     first = registers.first(name)
     if name in registers.OPTIONAL:
         return 1 + registers.OPTIONAL[name]  # the first word is 1 if there is a value
-    if name in registers.SCALES:
-        return scales.WORDS
     if name == registers.SQZN:
         return 1
     return len(first) if isinstance(first, tuple) else int(isinstance(first, int))
@@ -167,10 +163,8 @@ def register_offset(name: str) -> int:
 class SharedRegisters(MutableMapping[str, Any]):
     """Words and pairs of words are in the array, everything else in a dictionary."""
 
-    def __init__(self, before: Mapping[str, Any], memory: Callable[[Space], Memory]) -> None:
+    def __init__(self, before: Mapping[str, Any]) -> None:
         self.array = np.zeros(_WORDS, np.int64)
-        self._memory = memory
-        self._scales: dict[str, Any] = {}  # set by Python
         self._others: dict[str, Any] = {}
         for name in _SLOTS:
             self[name] = registers.first(name)
@@ -182,18 +176,11 @@ class SharedRegisters(MutableMapping[str, Any]):
             return self._others[key]
         at, count = slot
         words = [int(word) for word in self.array[at : at + count]]
-        if key in registers.SCALES:
-            return self._scale(key, words)
         if key in registers.OPTIONAL:
             return tuple(words[1:]) if words[0] else None
         if key == registers.SQZN and words[0] == NO_SQUEEZE:
             return None
         return words[0] & registers.MASK if count == 1 else tuple(words)
-
-    def _scale(self, key: str, words: list[int]) -> Any:
-        if words[0] in (0, scales.PYTHONS):
-            return self._scales[key] if words[0] else None
-        return scales.value_of(key, words, self._memory)
 
     def __setitem__(self, key: str, value: Any) -> None:
         slot = _SLOTS.get(key)
@@ -201,9 +188,6 @@ class SharedRegisters(MutableMapping[str, Any]):
             self._others[key] = value
             return
         at, count = slot
-        if key in registers.SCALES:
-            self._scales[key] = value
-            value = (0 if value is None else scales.PYTHONS, 0, 0)
         if key in registers.OPTIONAL:
             value = (0,) * count if value is None else (1, *value)
         value = NO_SQUEEZE if value is None else value

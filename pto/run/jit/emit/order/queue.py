@@ -22,8 +22,8 @@ from pto.isa.row.traits import Control
 from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import Guarded, wide_number
 from pto.run.jit.emit.operation import OpContext, emits
+from pto.run.jit.emit.order.epilogue import PushConversion, push_conversion
 from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
-from pto.run.jit.emit.order.scales import Leaving, leaving
 from pto.run.jit.emit.tile import tile_layouts
 from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.emit.tile.tile_layouts import tile_access
@@ -138,19 +138,14 @@ def _entry(type: TileType | None) -> TileType:
 def _push(s: OpContext) -> Sequence[Lowered]:
     tile = s.need(TileDesc, "tile")
     _entry(tile.type)
-    how, x = leaving(s, tile), s.x
+    how, x = push_conversion(s, tile), s.x
 
     def begin(slow: str) -> coroutine.Wait:
-        made = Ring(s, out=True, epilogue=how.usual.epilogue if how.usual else 0)
+        made = Ring(s, out=True, epilogue=how.epilogue if how else 0)
         into = _into_global if made.in_global else _into_local
-        each = (how.usual, how.next)[: 1 + how.twice]
-        ways = [(way, *into(s, made, tile, way)) for way in each]
+        fits, put = into(s, made, tile, how)
         _known(made, slow)
         number = made.count(ring.TAKEN, made.me)
-        usual, *others = (
-            (way.ready(s, tile.valid[1]) if way else TRUE) & fits(number) for way, fits, _ in ways
-        )
-        usual = how.has_usual(s) & usual
 
         def take() -> None:
             region, whole = made.region(number), _valid(s, tile)
@@ -158,13 +153,11 @@ def _push(s: OpContext) -> Sequence[Lowered]:
                 whole = queue.whole_of(made.split, made.me, *whole)
             words = (n.value for n in whole)
             x.when(_tells_region(made, whole), lambda: _store_two(x, region, *words))
-            is_usual = how.has_usual(s) if how.twice else TRUE
-            x.when(is_usual, lambda: ways[0][2](number), lambda: ways[-1][2](number))
+            put(number)
             made.add(ring.TAKEN)
             made.add(ring.PUSHED)
 
-        guard = usual | others[0] if others else usual
-        return guard, lambda: made.has_room(number), take
+        return fits(number), lambda: made.has_room(number), take
 
     coroutine.until(s, begin, _UNLESS)
     return []
@@ -194,7 +187,7 @@ Way = tuple[
 ]  # does an entry fit; putting it
 
 
-def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
+def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: PushConversion | None) -> Way:
     """Store to global memory: the cube the whole tile, a vector sub-block its half."""
     split = ring.WHOLE if made.way == ring.TO_VECTOR else made.split
     kind = tile.type.dtype if how is None else how.dtype
@@ -212,7 +205,7 @@ def _into_global(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) 
     return lambda number: matrix(number).fits, put
 
 
-def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: Leaving | None) -> Way:
+def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: PushConversion | None) -> Way:
     to_vector, type = made.way == ring.TO_VECTOR, tile.type
     sent = type if how is None else replace(type, dtype=how.dtype)
     slot = queue.slot_type(made.way, made.split, sent, ND if how is None else how.layout)
@@ -244,7 +237,12 @@ def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Any]) ->
 
 
 def _to_vectors(
-    s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: Number, how: Leaving | None
+    s: OpContext,
+    made: Ring,
+    tile: TileDesc,
+    slot: TileType,
+    address: Number,
+    how: PushConversion | None,
 ) -> None:
     x, source = s.x, tile_access(s, tile)
     region = queue.half_of(made.split, 0, *_valid(s, tile))
