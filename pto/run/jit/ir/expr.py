@@ -188,18 +188,6 @@ _TYPED: Final[dict[str, Callable[..., Kind]]] = {
 }
 
 
-def _binary(word: str) -> tuple[Callable[..., Traced], Callable[..., Traced]]:
-    """An operator, and the one with its operands exchanged."""
-
-    def left(self: Traced, other: Any) -> Traced:
-        return self.primitive(word, (self, other))
-
-    def right(self: Traced, other: Any) -> Traced:
-        return self.primitive(word, (other, self))
-
-    return left, right
-
-
 class Traced(Symbolic):
     """A symbol of a lane function; its operators build expressions."""
 
@@ -224,34 +212,6 @@ class Traced(Symbolic):
 
     def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return _named(definition, args)
-
-    __add__, __radd__ = _binary("add")
-    __sub__, __rsub__ = _binary("sub")
-    __mul__, __rmul__ = _binary("mul")
-    __truediv__, __rtruediv__ = _binary("truediv")
-    __floordiv__, __rfloordiv__ = _binary("floordiv")
-    __mod__, __rmod__ = _binary("mod")
-    __and__, __rand__ = _binary("and")
-    __or__, __ror__ = _binary("or")
-    __xor__, __rxor__ = _binary("xor")
-    __lshift__, __rlshift__ = _binary("lshift")
-    __rshift__, __rrshift__ = _binary("rshift")
-    __lt__, __gt__ = _binary("lt")[0], _binary("gt")[0]
-    __le__, __ge__ = _binary("le")[0], _binary("ge")[0]
-    __eq__, __ne__ = _binary("eq")[0], _binary("ne")[0]  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
-
-    def __neg__(self) -> Traced:
-        return self.primitive("neg", (self,))
-
-    def __invert__(self) -> Traced:
-        return self.primitive("invert", (self,))
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("a definition makes an array of lanes")
-
-    def __bool__(self) -> bool:
-        raise TypeError("a definition branches on lanes")
 
     def astype(self, to: Any, copy: bool = True) -> Traced:
         dtype = np.dtype(to)

@@ -81,18 +81,6 @@ class Lanes:
         return self.x.new_slow(f"call {type} {full}({listed})")
 
 
-def _binary(word: str) -> tuple[Callable[..., Symbol], Callable[..., Symbol]]:
-    """An operator, and the one with its operands the other way round."""
-
-    def left(self: Symbol, other: Any) -> Symbol:
-        return self.primitive(word, (self, other))
-
-    def right(self: Symbol, other: Any) -> Symbol:
-        return self.primitive(word, (other, self))
-
-    return left, right
-
-
 class Symbol(Symbolic):
     """An array of a known type and unknown values."""
 
@@ -138,34 +126,6 @@ class Symbol(Symbolic):
         if short is None or not short.applies(self.dtype, self.lanes.count):
             return definition(*args)
         return short.write(definition, *args)
-
-    __add__, __radd__ = _binary("add")
-    __sub__, __rsub__ = _binary("sub")
-    __mul__, __rmul__ = _binary("mul")
-    __truediv__, __rtruediv__ = _binary("truediv")
-    __floordiv__, __rfloordiv__ = _binary("floordiv")
-    __mod__, __rmod__ = _binary("mod")
-    __and__, __rand__ = _binary("and")
-    __or__, __ror__ = _binary("or")
-    __xor__, __rxor__ = _binary("xor")
-    __lshift__, __rlshift__ = _binary("lshift")
-    __rshift__, __rrshift__ = _binary("rshift")
-    __lt__, __gt__ = _binary("lt")[0], _binary("gt")[0]
-    __le__, __ge__ = _binary("le")[0], _binary("ge")[0]
-    __eq__, __ne__ = _binary("eq")[0], _binary("ne")[0]  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
-
-    def __neg__(self) -> Symbol:
-        return self.primitive("neg", (self,))
-
-    def __invert__(self) -> Symbol:
-        return self.primitive("invert", (self,))
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("a definition makes an array of lanes")
-
-    def __bool__(self) -> bool:
-        raise TypeError("a definition branches on lanes")
 
     def __getitem__(self, lane: int) -> Symbol:
         """One lane, for all of them: as an array of one would spread over many."""
