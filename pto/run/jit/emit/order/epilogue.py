@@ -5,6 +5,7 @@ of its queue. The reference engine applies scales.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pto.core.dtypes import DType
 from pto.core.global_layout import ND as GLOBAL_ND
@@ -71,11 +72,12 @@ class PushConversion:
         src = TileRef(tile, "%p3", (rows, cols), tile_layout(tile), extent(tile))
         steps = [Number(x.x, axis[0].stride) for axis in (dst.rows, dst.cols)]
         one, none = Number(x.x, 1), Number(x.x, 0)
+        words: Any = x  # `Outlet` is typed with the words on NumPy
         place = ViewDesc(("",) * 12, self.dtype, GLOBAL_ND)
         slot = ViewRef(place, "%p2", (one, one, one, rows, cols), (none, none, none, *steps))
 
         def write(saturate: bool) -> None:
-            change = outlet.change(x, None, None, 0, saturate=saturate)
+            change: Any = outlet.change(words, None, None, 0, saturate=saturate)
             x.place(rows, cols, lambda i, j: ((i, j), change(x.read(src, i, j), j), None), slot)
 
         keeps = x.get(registers.CTRL) >> registers.KEEP_SPECIALS & 1 == 1
