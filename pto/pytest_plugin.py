@@ -1,7 +1,7 @@
 """The pytest plugin: kernels run on the profiles and under the checks that the command line names.
 
-pytest loads this file in every run of every project, so nothing of `pto` is imported before a test
-asks for it.
+pytest loads this file in every run of every project, so `pto` is only imported when a test needs
+it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     sanitized = config.getoption("--pto-sanitize")
     if not named and not sanitized:
         return None
-    where = ", ".join(named) or "as each kernel says"
+    where = ", ".join(named) or "of each kernel"
     return f"pto: profile {where}{'; sanitizer on' if sanitized else ''}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from docs.make import gallery, timeline
+from docs.make import gallery, machine, timeline
 from pto.cli.main import main as pto
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +27,7 @@ PICTURES = {
 }
 # file -> the function that draws it
 DRAWN: dict[str, Callable[[Path], None]] = {
+    "machine.png": machine.draw,
     "timeline.png": timeline.draw,
     "optimize_before.png": partial(timeline.draw_optimized, after=False),
     "optimize_after.png": partial(timeline.draw_optimized, after=True),

@@ -45,9 +45,11 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Tiles and valid regions", "guide/tiles.md"),
             ("Movement", "guide/movement.md"),
             ("Execution and profiles", "guide/execution.md"),
+            ("Queues", "guide/queues.md"),
             ("Editors", "guide/editor.md"),
             ("Coding agents", "guide/agents.md"),
             ("Glossary", "glossary.md"),
+            ("Two specifications called PTO ISA", "pto_spec.md"),
         ],
     ),
     (

@@ -1,4 +1,4 @@
-"""docs/timing.md: every published measurement beside what `time` says of the same kernel.
+"""docs/timing.md: every published measurement next to the prediction for the same kernel.
 
 `python -m docs.make.timing` times them all, which takes minutes; with words, only those whose name
 has one of them, and nothing is written.
@@ -18,25 +18,25 @@ PAGE = Path(__file__).parents[1] / "timing.md"
 _INTRO = """\
 # Times, measured and predicted
 
-What others measured on chips and published, beside what `kernel.time` says of a kernel of ours that
-does the same by the same tiling (`examples/timing/published.py`). The costs were fitted to rows
-marked *fit*; rows marked **test** were kept to judge them. Shares are how long a pipe was busy, in
-percent of the time, measured/predicted. *Bound* says whether the busiest pipe is the measured one.
-`python -m docs.make.timing` writes this page.
+Published measurements on chips, next to the prediction of `kernel.time` for our own kernel with the
+same tiling (`examples/timing/published.py`). The costs were fitted to rows marked *fit*; rows
+marked **test** were held out. Shares give the time that a pipe was busy, in percent,
+measured/predicted. *Bound* shows whether the predicted busiest pipe is the measured one. `python -m
+docs.make.timing` writes this page.
 """
 _REASONS = """\
 Where it is wrong, and why:
 
 - Flash attention in 16 blocks (2048, and the last round of 8192) takes a third longer for each key
   than in 8 or in 24: by the published table of the JIT 2.1 us for 256 keys in 8 blocks and 2.7 to
-  3.0 in 16, by this one 2.3 in 24. No public text says what 16 cores meet that 24 do not. Of 8192
-  another table (`kernels/python/flash_atten`) has 239 us.
+  3.0 in 16, by this one 2.3 in 24. No public text explains why 16 cores behave differently from 24.
+  Of 8192 another table (`kernels/python/flash_atten`) has 239 us.
 - The smallest of a table (MXFP8 2048, conv2d to 1536): what a launch takes and what cold memory
   takes are each one number for a chip, from other tables; 3 us are missing here. The C++ source of
-  the first, whose rows of scales overlap, is timed within 5 %.
+  the first, with overlapping rows of scales, is timed within 5 %.
 - Long runs of the 910B (GEMM 7680, conv2d, vendor matmul) are 3 to 6 % faster here than measured,
-  with as many cycles of the matrix unit: within the band that a report gives for the clock, whose
-  upper end is at 110 %. The share of the matrix unit is too high by as much.
+  with as many cycles of the matrix unit: within the band that a report gives for the clock, which
+  ends at 110 %. The share of the matrix unit is too high by as much.
 - Where all blocks read the same, 33 to 57 us of the measured time lie before the cores begin
   (task less core time), 6 to 13 in the other rows.
 - The share of MTE3 where results stay in the cache under full memory, of FIX with unit flags, and

@@ -1,4 +1,4 @@
-"""docs/timing_cpp.md: published measurements beside what `time` says of the same C++ source.
+"""docs/timing_cpp.md: published measurements next to predictions for the same C++ source.
 
 `python -m docs.make.timing_cpp PTO-ISA MEGAGDN` replays kernels of checkouts of pto-isa and of
 megagdn-pto (at 2df7564, the tree of its measurements), unmodified, which takes an hour and a C++
@@ -24,8 +24,8 @@ _INTRO = """\
 # Times of C++ kernels, measured and predicted
 
 Kernels of [pto-isa](https://github.com/PTO-ISA/pto-isa) and of
-[megagdn-pto](https://github.com/huawei-csl/megagdn-pto) as they are, with the times that their
-READMEs and result files give beside what `pto.cpp(...)[...].time(...)` says. `python -m
+[megagdn-pto](https://github.com/huawei-csl/megagdn-pto) unmodified, with the times from their
+READMEs and result files next to the prediction of `pto.cpp(...)[...].time(...)`. `python -m
 docs.make.timing_cpp CHECKOUT CHECKOUT` writes this page; [timing.md](timing.md) has the rows of our
 own kernels. Costs were fitted to rows marked *fit*: those that timing.md marks too, one for how
 long products and extracts of fp4 take, one for how fast the scalar unit issues instructions in a
@@ -38,7 +38,7 @@ _REASONS = """\
   the JIT, by nearly the same source, 18.7 and 19.4. The first does not name its chip: taken as a
   910B2, as the others.
 - 16 blocks of flash attention (2,048 queries) take a third longer for each key than 8 or 24 in
-  every one of these tables. Nothing public says why; 24 blocks at a time do not.
+  every one of these tables. No public text explains it; launches of 24 blocks do not show it.
 - Not replayed: `allgather_gemm` and the communication of `gemm_ar` (several devices),
   `tget_bandwidth` (the same), `engram_simt` (cycles of a simulator, no device), `t_dhrystone` (it
   writes to fixed addresses; the speed of the scalar unit comes from its report), `kernels/python`

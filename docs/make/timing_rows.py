@@ -1,4 +1,4 @@
-"""docs/timing_rows.md: published times of single launches beside what `time` says of each.
+"""docs/timing_rows.md: published times of single launches next to predictions.
 
 `python -m docs.make.timing_rows` times the rows of `examples/timing/measured.csv`; words choose
 rows, and then nothing is written.
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "timing_rows.md"
 _INTRO = """\
 # Times of single launches, measured and predicted
 
-Published times of single launches beside what `kernel.time` says of a kernel that stands for each
+Published times of single launches next to the prediction of `kernel.time` for an equivalent kernel
 (`examples/timing/measured.py`). Vendor operators have an unknown tiling: a natural tile kernel of
 ours stands for them. Kernels in vector registers with published sources are written again by the
 same tiling. *Interval* is what the report prints behind the time. Every other group of rows (an

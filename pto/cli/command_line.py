@@ -42,7 +42,7 @@ class _Condition:
 
 
 class CommandLine(argparse.ArgumentParser):
-    """A parser without abbreviations, whose errors are findings."""
+    """A parser without abbreviations that reports errors as findings."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**how, allow_abbrev=False)

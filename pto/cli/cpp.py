@@ -108,9 +108,9 @@ class KernelLaunch(LoadedLaunch):
         return self.kernel.run(*self.values, **self._options(args))
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
-        findings_list = self.kernel.sanitize(*self.values, **self._options(args))
-        last = getattr(findings_list, "summary", "") if findings_list else "sanitizer: no findings"
-        return None, findings.show(findings_list, args, [("title", f"{last}\n")] if last else [])
+        verdict = self.kernel.sanitize(*self.values, **self._options(args))
+        last = "sanitizer: no findings" if verdict.is_clean else verdict.summary
+        return None, findings.show(verdict.findings, args, [("title", f"{last}\n")] if last else [])
 
     def time(self, args: argparse.Namespace) -> int:
         from pto.cli.time import model, shown

@@ -9,8 +9,8 @@ from pto.cli.command_line import CommandLine
 from pto.core.optional import not_installed
 
 EXAMPLES = """\
-  pto lsp                      what an editor starts; docs/guide/editor.md says how
-  pto lsp --profile a5         judge programs by one profile, whatever they declare
+  pto lsp                      started by an editor (docs/guide/editor.md)
+  pto lsp --profile a5         check programs for this profile, whatever they declare
   pto lsp --allow-python       execute Python files that are opened or saved, to check their kernels
 """
 

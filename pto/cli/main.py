@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _format_of(words: Sequence[str]) -> str:
-    """The format that a command line asks for, which may be wrong otherwise."""
+    """The format option of a command line that may have other errors."""
     if "--json" in words:
         return "json"
     after = [next_ for word, next_ in pairwise(words) if word == "--format"]

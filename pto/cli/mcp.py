@@ -10,7 +10,7 @@ from pto.core.errors import fail
 from pto.core.optional import not_installed
 
 EXAMPLES = """\
-  pto mcp                      what an agent starts; docs/guide/agents.md says how
+  pto mcp                      started by an agent (docs/guide/agents.md)
   pto mcp --allow-python       also take kernels in Python, which are executed with your rights
   pto mcp --tasks tasks/       agents judge their kernels for the tasks of this folder, by name
   pto mcp --timeout 20 --memory 2048

@@ -78,7 +78,7 @@ _SMALL = 1 << 20  # bytes of arrays: a launch on more is not run
 
 PASSES: dict[str, tuple[str, Callable[[Module, Profile], Module]]] = {
     "tidy": ("compute equal numbers once, before loops; set a region once", _each(tidy)),
-    "unused": ("erase operations without effect whose results nothing uses", _each(drop_unused)),
+    "unused": ("erase operations without effects or used results", _each(drop_unused)),
     "reuse": ("write elementwise results over a source that is not read again", _each(_reuse)),
     "split": ("give each core of a function for both its own, joined by a queue", _split),
     "scratch": ("allocate the scratch tiles that calls leave out", complete),

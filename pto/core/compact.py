@@ -1,6 +1,6 @@
 """Leaving padding out: compact tiles, and the packed orders of TEXTRACT and TINSERT.
 
-`Compact` says which boxes of an edge tile have storage at all. `ExtractMode` numbers the valid
+`Compact` defines which boxes of an edge tile have storage at all. `ExtractMode` numbers the valid
 elements alone. Neither moves data.
 """
 

@@ -36,13 +36,13 @@ class Findings(list[Diagnostic]):
         self.summary = summary
 
     def __str__(self) -> str:
-        text = rendered(self) if self else "no findings"
+        text = rendered(list(self)) if len(self) else "no findings"
         text = f"{text}\n{self.summary}" if self.summary else text
-        return f"{text}; {self.about}" if self.about and not self else text
+        return f"{text}; {self.about}" if self.about and not len(self) else text
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from pto.core import html  # only notebooks need it
 
-        return html.findings(self, sources_of(self))
+        return html.findings(list(self), sources_of(self))

@@ -1,6 +1,6 @@
 """Memory spaces as bounded byte arrays, and the roles of the tiles that live in them.
 
-How large a space is and what alignment a target asks for comes in as arguments. Tiles and global
+The size of a space and the alignment of a target are arguments. Tiles and global
 tensors, which give bytes a shape, live in their own files.
 """
 

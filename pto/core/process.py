@@ -129,7 +129,7 @@ class Peer:
 
 
 def parent_pipe() -> Connection[Any, Any]:
-    """In a `Peer`: the pipe to the parent, whose number is the argument of the process."""
+    """In a `Peer`: the pipe to the parent; its number is the argument of the process."""
     return Connection(int(sys.argv[1]))
 
 

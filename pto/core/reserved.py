@@ -1,4 +1,4 @@
-"""Arrays whose memory is only reserved: one of any size costs nothing until it is written."""
+"""Arrays with reserved memory: one of any size costs nothing until it is written."""
 
 from __future__ import annotations
 

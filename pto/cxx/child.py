@@ -81,7 +81,7 @@ class Child:
         self._peer: Peer | None = None
 
     def _start(self, seconds: float = SECONDS) -> Peer:
-        """Start the process and load the program, whose static initialisers run then."""
+        """Start the process and load the program, which runs its static initialisers."""
         self._errors = os.memfd_create("pto-errors")
         os.lseek(self._errors, _NOTE, os.SEEK_SET)
         self._peer = Peer(
@@ -174,7 +174,7 @@ def _late(seconds: float) -> str:
 
 
 def tell(note: str) -> None:
-    """Tell the parent what runs now, in case that this process ends."""
+    """Send the parent the current instruction, in case this process ends."""
     os.pwrite(2, note.encode()[:_NOTE].ljust(_NOTE, b"\0"), 0)
 
 

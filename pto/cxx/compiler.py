@@ -171,7 +171,7 @@ def _mentions(command: Sequence[str], file: Path, entry: str) -> bool:
 
 
 def _ran(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a compiler, whose temporary files go with it also where it is cut off."""
+    """Run a compiler, and remove its temporary files even if it is killed."""
     try:
         with tempfile.TemporaryDirectory(prefix="pto-cxx-", ignore_cleanup_errors=True) as scratch:
             return process.run(command, _SECONDS, env={**os.environ, "TMPDIR": scratch})

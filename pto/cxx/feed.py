@@ -113,38 +113,38 @@ class BuildSide:
 
     def tiles(self, key: tuple[int, ...]) -> tuple[bool, list[tuple[TileType, int]]]:
         """True if a site pops its tiles; its tiles, each with the index of its address."""
-        found = self._tiles.get(key)
-        if found is None:
+        entry = self._tiles.get(key)
+        if entry is None:
             try:
                 call = r.read(key, self.build)
             except PtoError:  # reported when the record is executed
                 return False, []
             tiles = [(o.type.tile, o.at) for o in call.operands if isinstance(o.type, TileBuf)]
-            found = self._tiles[key] = (call.name == "TPOP", tiles)
-        return found
+            entry = self._tiles[key] = (call.name == "TPOP", tiles)
+        return entry
 
     def element(self, tile: TileBuf, path: int, offset: int) -> s.Site:
         """The site that reads an element of a tile."""
-        found = self._elements.get((tile, path))
-        if found is None:
+        element_site = self._elements.get((tile, path))
+        if element_site is None:
             operands = {"src": s.Given(tile), "offset": s.Given(INDEX, offset)}
             kind, where = scalar_type(tile.tile.dtype), self.build.where(path)
             attrs = {s.ANSWERED: Bool(True)}
-            found = self.sites.make(GET_ELEMENT, operands, attrs, where, [kind])
-            self._elements[tile, path] = found
-        return found
+            element_site = self.sites.make(GET_ELEMENT, operands, attrs, where, [kind])
+            self._elements[tile, path] = element_site
+        return element_site
 
     def plan(self, key: tuple[int, ...], values: Sequence[int], state: AgentState) -> o.Plan:
         """The plan of a record's call site, created on first use."""
         try:
-            found = self._calls.get(key)
-            if found is None:
-                found = self._calls[key] = self._decoded(key)
-            late, make = found
-            whole = (*key, *(values[n] for n in late)) if late else key
-            plan = self._plans.get(whole)
+            decoded = self._calls.get(key)
+            if decoded is None:
+                decoded = self._calls[key] = self._decoded(key)
+            late, make = decoded
+            plan_key = (*key, *(values[n] for n in late)) if late else key
+            plan = self._plans.get(plan_key)
             if plan is None:
-                plan = self._plans[whole] = make(values, state)
+                plan = self._plans[plan_key] = make(values, state)
             return plan
         except PtoError as error:
             where = self.build.where(key[1])
@@ -163,8 +163,8 @@ class BuildSide:
 
     def _program(self, call: r.RecordedCall, values: Sequence[int]) -> o.Plan:
         site = called(self.sites, self.build, call, values)
-        given = zip(site.parameters, call.operands[3:], strict=True)
-        return o.Plan(site, [o.argument(site, *each) for each in given])
+        pairs = zip(site.parameters, call.operands[3:], strict=True)
+        return o.Plan(site, [o.argument(site, *pair) for pair in pairs])
 
     def _instruction(
         self, bound: b.BoundCall, path: int, values: Sequence[int], state: AgentState
@@ -173,16 +173,22 @@ class BuildSide:
         operands: dict[str, s.Given | list[s.Given]] = {}
         makers: list[o.Maker] = []
         variadic = {o.name for o in bound.row.operands if o.variadic}
-        for name, given in bound.operands.items():
-            made = [o.operand(bound, name, each, values, state) for each in given]
-            makers += [m for _, m in made]
-            types = [g for g, _ in made]
+        for name, passed_group in bound.operands.items():
+            operand_plans = [
+                o.operand(bound, name, passed, values, state) for passed in passed_group
+            ]
+            makers += [m for _, m in operand_plans]
+            types = [g for g, _ in operand_plans]
             operands[name] = types if name in variadic else types[0]
         site = self.sites.make(bound.row, operands, attrs, self.build.where(path))
         body = bound.row.body
         popped = bound.passed(body.defines if isinstance(body, Do) else "")
         binds = None if popped is None else popped.at
-        moves = any(each.tag in o.MOVING for given in bound.operands.values() for each in given)
+        moves = any(
+            passed.tag in o.MOVING
+            for passed_group in bound.operands.values()
+            for passed in passed_group
+        )
         return o.Plan(site, makers, binds, moves=moves)
 
 
@@ -288,13 +294,13 @@ class AgentState:
             name = values[plan.makes]
             return lambda found: self.queues.update({name: (found, plan.site.made)})
         if plan.binds is not None:
-            place = values[plan.binds]
-            return lambda found: self._bind(place, found)
+            slot = values[plan.binds]
+            return lambda found: self._bind(slot, found)
         return None
 
-    def _bind(self, place: int, found: Any) -> None:
-        if isinstance(found, Tile):
-            self.places.starts[place // _NAME] = found.address
+    def _bind(self, slot: int, value: Any) -> None:
+        if isinstance(value, Tile):
+            self.places.starts[slot // _NAME] = value.address
             self.forget("tile")
 
     def forget(self, kind: str = "") -> None:
@@ -302,33 +308,33 @@ class AgentState:
         self.made = {k: v for k, v in self.made.items() if kind and k[0] != kind}
         self._ready.clear()
 
-    def pointer(self, space: Space, kind: DType, place: int) -> Pointer:
-        found = self.memory.find(place) if space is Space.GM else self._place(space, place)
-        return Pointer(*found, kind)
+    def pointer(self, space: Space, kind: DType, slot: int) -> Pointer:
+        location = self.memory.find(slot) if space is Space.GM else self._place(space, slot)
+        return Pointer(*location, kind)
 
-    def tile(self, type: TileType, place: int) -> Tile:
-        key = ("tile", type, place)
-        found = self.made.get(key)
-        if found is None:
-            found = self.made[key] = Tile(type, *self._place(type.space, place))
-        return found
+    def tile(self, type: TileType, slot: int) -> Tile:
+        key = ("tile", type, slot)
+        cached = self.made.get(key)
+        if cached is None:
+            cached = self.made[key] = Tile(type, *self._place(type.space, slot))
+        return cached
 
-    def _place(self, space: Space, place: int) -> tuple[Memory, int]:
+    def _place(self, space: Space, slot: int) -> tuple[Memory, int]:
         """The memory and address of a buffer address, a tile name with an offset, or a pointer."""
         memory = self.core.memory(space)
-        if place < 0:
-            name, offset = divmod(place, _NAME)
+        if slot < 0:
+            name, offset = divmod(slot, _NAME)
             return memory, self.places.starts.get(name, 0) + offset
-        if not n.is_pointer(place):
-            return memory, place
-        offset = place - memory.data.ctypes.data
+        if not n.is_pointer(slot):
+            return memory, slot
+        offset = slot - memory.data.ctypes.data
         if 0 <= offset < memory.size:
             return memory, offset
-        return n.host_memory(place, space), 0  # host bytes as a tile
+        return n.host_memory(slot, space), 0  # host bytes as a tile
 
     def _named(self, words: list[int]) -> dict[int, tuple[Space, int, int, int]]:
         """Tiles without an address in a sequence of records: their buffer, size and lifetime."""
-        found: dict[int, tuple[Space, int, int, int]] = {}
+        spans: dict[int, tuple[Space, int, int, int]] = {}
         at = 0
         number = 0
         bound = set[int]()
@@ -345,10 +351,10 @@ class AgentState:
                 if pops:
                     bound.add(name)
                 users.setdefault(name, tuple(words[at : at + length]))
-                space, size, first, _ = found.get(name, (type.space, 0, number, 0))
-                found[name] = (space, max(size, inside + type.nbytes), first, number)
+                space, size, first, _ = spans.get(name, (type.space, 0, number, 0))
+                spans[name] = (space, max(size, inside + type.nbytes), first, number)
             at, number = at + length, number + 1
-        left = {k: v for k, v in found.items() if k not in bound}
+        left = {k: v for k, v in spans.items() if k not in bound}
         for name, (space, nbytes, _, _) in left.items():
             if space in placed and name not in self.places.starts:
                 raise self._unplaced(users[name], space, nbytes)
@@ -370,24 +376,24 @@ class AgentState:
 
         An observer sees the element read by an instruction of the scalar unit.
         """
-        type, place, offset, pointer, path = agent.state.question
+        type, slot, offset, pointer, path = agent.state.question
         if type == n.CONTROL:
             core: Any = self.core
             agent.state.answer = registers.get(core, registers.CTRL)
             return
         facts = self.side.build.facts(type)
-        whole = r.looked_at(facts, self.side.build.string(facts.element))
-        tile, space = whole.tile, whole.tile.space
-        name = place // _NAME
+        looked_tile = r.looked_at(facts, self.side.build.string(facts.element))
+        tile, space = looked_tile.tile, looked_tile.tile.space
+        name = slot // _NAME
         if name < 0:  # it may be read before it is written
             self.places.plan({name: (space, tile.nbytes, 0, 0)})
-        memory, address = self._place(space, place)
+        memory, address = self._place(space, slot)
         if pointer:
             agent.state.answer = memory.data.ctypes.data + address
             return
         first, size = address + offset * tile.itemsize, tile.itemsize
         if path >= 0 and self.side.observed and 0 <= offset < tile.rows * tile.cols:
-            where = self.side.element(whole, path, offset)
+            where = self.side.element(looked_tile, path, offset)
             yield where, (Tile(tile, memory, address), offset), None
             raw = n.bytes_at(memory.data.ctypes.data + first, size)
         else:

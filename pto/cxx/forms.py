@@ -92,10 +92,10 @@ def _argument(text: str) -> FormArgument:
 
 
 def _parse(row: Instr, text: str) -> CallForm:
-    found = re.fullmatch(r"\s*([\w:]+)(?:<([^>]*)>)?\s*(.*?)\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*([\w:]+)(?:<([^>]*)>)?\s*(.*?)\s*", text)
+    if match is None:
         raise RuntimeError(f"{row.name}: `{text}` is no form")
-    name, inside, operands = found.groups()
+    name, inside, operands = match.groups()
     words = (inside or "").replace(",", " ").split()
     literals = tuple(w.removeprefix("!") for w in words if "=" not in w)
     fixed = tuple((a, b) for a, _, b in (w.partition("=") for w in words if "=" in w))
@@ -121,17 +121,17 @@ def _derived(row: Instr) -> CallForm:
 def expression(row: Instr, attrs: Mapping[str, Attribute] = _NONE) -> str:
     """The C++ expression for an operation without a call, with {operand} placeholders; else empty.
 
-    `attrs` are those of the operation, whose words may select the expression.
+    `attrs` are those of the operation; their words may select the expression.
     """
     text = _split(row.cxx)[1]
     if not text.startswith("["):
         return text
     name, _, cases = text[1:].partition("] ")
     word = getattr(attrs.get(name), "value", None)
-    found = dict(case.split(": ", 1) for case in cases.split(" | ")).get(str(word))
-    if found is None:
+    selected = dict(case.split(": ", 1) for case in cases.split(" | ")).get(str(word))
+    if selected is None:
         raise fail("PTO-U249", f"C++ has no operator for the {name} {word}")
-    return found
+    return selected
 
 
 def _split(cxx: str) -> tuple[str, str]:
@@ -165,11 +165,11 @@ def forms(row: Instr) -> tuple[CallForm, ...]:
 @cache
 def by_name() -> dict[str, tuple[CallForm, ...]]:
     """C++ name -> forms of all rows that share it, in the table's order."""
-    found: dict[str, list[CallForm]] = {}
+    by_form_name: dict[str, list[CallForm]] = {}
     for row in rows():
         for form in forms(row):
-            found.setdefault(form.name, []).append(form)
-    return {name: tuple(each) for name, each in found.items()}
+            by_form_name.setdefault(form.name, []).append(form)
+    return {name: tuple(listed) for name, listed in by_form_name.items()}
 
 
 _ENUM = re.compile(r"enum (?:class )?(\w+)[^{;]*\{([^}]*)\}")
@@ -186,15 +186,15 @@ def _declared(header: str) -> list[tuple[str, str]]:
 @cache
 def enumerators() -> dict[str, dict[int, str]]:
     """Enumerations of the header: name -> number -> word, the first of those that share one."""
-    found: dict[str, dict[int, str]] = {}
+    by_enum: dict[str, dict[int, str]] = {}
     for name, body in _declared("words.hpp") + _declared("ranks.hpp") + _declared("registers.hpp"):
-        words, number = found.setdefault(name, {}), 0
-        for each in body.split(","):
-            word, _, value = (part.strip() for part in each.partition("="))
+        words, number = by_enum.setdefault(name, {}), 0
+        for member in body.split(","):
+            word, _, value = (part.strip() for part in member.partition("="))
             number = int(value.rstrip("UL"), 0) if value else number
             words.setdefault(number, word)
             number += 1
-    return found
+    return by_enum
 
 
 @cache

@@ -1,7 +1,7 @@
 """Folders in which the build of a repository finds the headers of a source.
 
 Kernels include headers of their repository that lie elsewhere: in a folder above the source, in
-`include/` of one, or where CMake or a list of compile commands says. A folder is used only if it
+`include/` of one, or where CMake or a list of compile commands points. A folder is used only if it
 has a header that the source includes and that is found nowhere else.
 """
 
@@ -42,7 +42,7 @@ def candidates(source: Path) -> tuple[Path, ...]:
     listed = [*_from_commands(source, folders), *_from_cmake(folders)]
     for folder in folders:
         listed += [folder, folder / "include"]
-    return tuple(dict.fromkeys(each.resolve() for each in listed if each.is_dir()))
+    return tuple(dict.fromkeys(directory.resolve() for directory in listed if directory.is_dir()))
 
 
 def _from_commands(source: Path, folders: Sequence[Path]) -> Iterator[Path]:
@@ -60,15 +60,15 @@ def _from_commands(source: Path, folders: Sequence[Path]) -> Iterator[Path]:
 
 def _commands(path: Path) -> list[dict[str, Any]]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
 def _searched(base: Path, entry: dict[str, Any]) -> Iterator[Path]:
-    given = entry.get("arguments") or shlex.split(str(entry.get("command", "")))
-    words = [str(word) for word in given]
+    arguments = entry.get("arguments") or shlex.split(str(entry.get("command", "")))
+    words = [str(word) for word in arguments]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         for option in ("-I", "-isystem", "-iquote"):
             if word == option:
@@ -85,18 +85,18 @@ def _from_cmake(folders: Sequence[Path]) -> Iterator[Path]:
         text = path.read_text(encoding="utf-8", errors="replace")
         for listed in _INCLUDED.findall(text):
             for quoted, plain in _WORDS.findall(listed):
-                place = _place(quoted or plain, path.parent, existing[-1].parent)
-                if place is not None:
-                    yield place
+                resolved = _place(quoted or plain, path.parent, existing[-1].parent)
+                if resolved is not None:
+                    yield resolved
 
 
-def _place(word: str, own: Path, top: Path) -> Path | None:
+def _place(word: str, here: Path, top: Path) -> Path | None:
     """A word of CMake as a folder; None if it names a variable of the build."""
-    known: dict[str, str] = {**dict.fromkeys(_OWN, str(own)), **dict.fromkeys(_TOP, str(top))}
-    if any(name not in known for name in _VARIABLE.findall(word)) or "$<" in word:
+    values: dict[str, str] = {**dict.fromkeys(_OWN, str(here)), **dict.fromkeys(_TOP, str(top))}
+    if any(name not in values for name in _VARIABLE.findall(word)) or "$<" in word:
         return None
-    path = Path(_VARIABLE.sub(lambda match: known[match[1]], word))
-    return path if path.is_absolute() else own / path
+    path = Path(_VARIABLE.sub(lambda match: values[match[1]], word))
+    return path if path.is_absolute() else here / path
 
 
 def needed(source: Path, tree: Path, include: Sequence[Path]) -> list[Path]:
@@ -112,13 +112,13 @@ def needed(source: Path, tree: Path, include: Sequence[Path]) -> list[Path]:
         for name in included(path):
             if (tree / name).exists():
                 continue
-            place = _first(name, [path.parent, *include, *folders])
-            if place is None and not name.startswith("pto/"):
-                place = _first(name, candidates(source))
-                if place is not None:
-                    folders.append(place)
-            if place is not None:
-                todo.append((place / name).resolve())
+            folder = _first(name, [path.parent, *include, *folders])
+            if folder is None and not name.startswith("pto/"):
+                folder = _first(name, candidates(source))
+                if folder is not None:
+                    folders.append(folder)
+            if folder is not None:
+                todo.append((folder / name).resolve())
     return folders
 
 

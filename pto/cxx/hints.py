@@ -59,12 +59,12 @@ def _is_template(source: Path, name: str) -> bool:
 
 def _uses(source: Path, name: str) -> Iterator[tuple[Path, int, str]]:
     """Instances `name<..>` in the files of a source's repository, the nearest first."""
-    seen = set[Path]()
+    visited = set[Path]()
     for folder in above(source):
         for path in islice(sorted(folder.rglob("*")), _FILES):
-            if path.suffix not in _SOURCES or path in seen or not path.is_file():
+            if path.suffix not in _SOURCES or path in visited or not path.is_file():
                 continue
-            seen.add(path)
+            visited.add(path)
             text = without_comments(path.read_text(encoding="utf-8", errors="replace"))
             for match in re.finditer(rf"\b{re.escape(name)}\s*<(?!<)", text):
                 end = closing(text, match.end() - 1, "<>")

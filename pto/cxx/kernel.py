@@ -281,7 +281,7 @@ class CppKernel:
         with _sent(passed, blocks) as sent:
             called: Called = self._ask("call", timeout, **sent, watch=watch)
             raw = np.fromfile(sent["file"], np.uint8)
-        for argument, where in zip(passed, sent["given"], strict=True):
+        for argument, where in zip(passed, sent["arguments"], strict=True):
             if isinstance(argument, Borrowed):
                 argument.array.reshape(-1).view(np.uint8)[:] = raw[where]
                 if argument.give_back is not None:
@@ -356,7 +356,7 @@ def _sent(passed: Sequence[_Given], blocks: Blocks) -> Generator[dict[str, Any]]
                 argument = slice(at, at + high - low)
             listed.append(argument)
         file.flush()
-        yield {"blocks": _count(blocks), "given": listed, "file": file.name}
+        yield {"blocks": _count(blocks), "arguments": listed, "file": file.name}
 
 
 def _span(array: Array) -> tuple[int, int]:

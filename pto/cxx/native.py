@@ -224,7 +224,7 @@ def _heap(end: int) -> int:
 def is_pointer(number: int) -> bool:
     """True for a host pointer, False for an address in a local buffer.
 
-    Libraries and stacks are mapped far above all buffer addresses. So is the heap, unless the
+    Libraries and stacks are mapped far above all buffer addresses. The heap is too, unless the
     interpreter is not a position-independent executable.
     """
     if number >= _LARGE:

@@ -304,8 +304,8 @@ class Launcher:
         def step(tap: Hook) -> None:
             self._run(tap=tap)
 
-        found = decided(watch_run(self._profile, run, self._keep, step, mode), sides)
-        return [*found, *(d for side in sides for d in side.sites.remarks.values())]
+        findings = decided(watch_run(self._profile, run, self._keep, step, mode), sides)
+        return [*findings, *(d for side in sides for d in side.sites.remarks.values())]
 
     def release(self) -> None:
         for address, _ in self.arrays:

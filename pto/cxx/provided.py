@@ -301,12 +301,12 @@ def _vectors() -> Iterator[tuple[str, str]]:
 
 @cache
 def _rows() -> dict[str, tuple[str, str, tuple[str, ...]]]:
-    """Every provided name: its origin, its source, and the profiles that have it."""
-    found = {m.name: (m.origin, m.cite, tuple(m.values)) for m in MACROS}
-    found |= {name: (_VECTORS, source, ("a5",)) for name, source in _vectors()}
+    """Every provided name: its origin, its source, and its profiles."""
+    entries = {m.name: (m.origin, m.cite, tuple(m.values)) for m in MACROS}
+    entries |= {name: (_VECTORS, source, ("a5",)) for name, source in _vectors()}
     for row in NAMES:
-        found |= dict.fromkeys(row.names.split(", "), (row.origin, row.cite, row.profiles))
-    return found
+        entries |= dict.fromkeys(row.names.split(", "), (row.origin, row.cite, row.profiles))
+    return entries
 
 
 def provider(name: str) -> str | None:
@@ -317,9 +317,9 @@ def provider(name: str) -> str | None:
         places = " and ".join(where) or "no profile here"
         return f"`{name}` is provided on {places} by the {origin} ({cite})"
     short = name.rpartition("::")[2]
-    for each in MISSING:
-        if re.fullmatch(each.pattern, name) or re.fullmatch(each.pattern, short):
-            return f"`{name}` is provided by the {each.origin}: {each.reason}"
+    for missing in MISSING:
+        if re.fullmatch(missing.pattern, name) or re.fullmatch(missing.pattern, short):
+            return f"`{name}` is provided by the {missing.origin}: {missing.reason}"
     return None
 
 
@@ -348,5 +348,5 @@ def table() -> Iterator[tuple[str, str, str, str]]:
         yield _code(", ".join(vectors)), "a5", _VECTORS, source
     for origin, names in HEADERS.items():
         yield _code(", ".join(names.split())), ", ".join(_ALL), origin, "one header here"
-    for each in MISSING:
-        yield _code(each.examples), "missing", each.origin, each.reason
+    for missing in MISSING:
+        yield _code(missing.examples), "missing", missing.origin, missing.reason

@@ -104,7 +104,7 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
     pairs = values_in(kind, layout) if facts.slayout else (1, 1)  # of plain tiles: `sizes.py`
     rows, cols = facts.rows // pairs[0], facts.cols // pairs[1]
     height, width = (-(-size // step) for size, step in zip(valid, pairs, strict=True))
-    made = TileType.of(
+    tile = TileType.of(
         role,
         kind,
         rows,
@@ -114,7 +114,7 @@ def tile_type(facts: Any, element_name: str, valid: tuple[int, int]) -> TileBuf:
         valid=(min(height, rows), min(width, cols)),
         compact=_COMPACT[facts.compact],
     )
-    return TileBuf(scalar_type(kind), made)
+    return TileBuf(scalar_type(kind), tile)
 
 
 def _flat(facts: Any, element_name: str, shape: Sequence[int]) -> TileBuf:
@@ -123,8 +123,8 @@ def _flat(facts: Any, element_name: str, shape: Sequence[int]) -> TileBuf:
     if kind is None:
         raise fail("PTO-T001", f"{element_name} is not a known element type of tiles")
     rows = prod(shape[:-1])
-    made = TileType.of(ROLES[facts.loc], kind, rows, shape[-1], find_layout("ND", 512))
-    return TileBuf(scalar_type(kind), made)
+    tile = TileType.of(ROLES[facts.loc], kind, rows, shape[-1], find_layout("ND", 512))
+    return TileBuf(scalar_type(kind), tile)
 
 
 def looked_at(facts: Any, element_name: str) -> TileBuf:
@@ -144,28 +144,28 @@ def read(words: Sequence[int], build: NativeBuild) -> RecordedCall:
     path = words[1]
     count = words[2]
     at = 3
-    place = 0
-    found = list[Passed]()
+    position = 0
+    passed = list[Passed]()
     group: list[Passed] = []
     while at < len(words):
         if words[at] == GROUP:  # its root and tensors are the last arguments
             count -= 1
-            group.append(Passed(INTEGER, place, element="i32", number=words[at + 2]))
+            group.append(Passed(INTEGER, position, element="i32", number=words[at + 2]))
             group += [
-                _operand(words, at + 3 + 7 * n, place + 6 * n, build)[0][0]
+                _operand(words, at + 3 + 7 * n, position + 6 * n, build)[0][0]
                 for n in range(words[at + 1])
             ]
-            place, at = place + 6 * words[at + 1], at + 3 + 7 * words[at + 1]
+            position, at = position + 6 * words[at + 1], at + 3 + 7 * words[at + 1]
             continue
-        made, size, values = _operand(words, at, place, build)
-        found += made
-        at, place = at + size, place + values
-        count += len(made) - 1 if words[at - size] == NUMBERS else 0
-    return RecordedCall(name, path, (*found[:count], *group), tuple(found[count:]))
+        decoded, size, values = _operand(words, at, position, build)
+        passed += decoded
+        at, position = at + size, position + values
+        count += len(decoded) - 1 if words[at - size] == NUMBERS else 0
+    return RecordedCall(name, path, (*passed[:count], *group), tuple(passed[count:]))
 
 
 def _operand(
-    words: Sequence[int], at: int, place: int, build: NativeBuild
+    words: Sequence[int], at: int, position: int, build: NativeBuild
 ) -> tuple[list[Passed], int, int]:
     """The operands at `at`, their number of words in the site and among the values."""
     tag = words[at]
@@ -173,26 +173,26 @@ def _operand(
         facts = build.facts(words[at + 1])
         name = build.string(facts.element)
         type = tile_type(facts, name, (words[at + 2], words[at + 3]))
-        return [Passed(tag, place, type, name, facts)], 4, 1
+        return [Passed(tag, position, type, name, facts)], 4, 1
     if tag == TENSOR:
         facts = build.facts(words[at + 1])
         name, kind = build.string(facts.element), element(build.string(facts.element))
         if kind is None:
             raise fail("PTO-T001", f"a tensor of {name} is not known")
         view = View(tuple(words[at + 2 : at + 7]), scalar_type(kind), True)
-        return [Passed(tag, place, view, name, facts)], 7, 6
+        return [Passed(tag, position, view, name, facts)], 7, 6
     if tag == ENUM:
         enum = build.enum(words[at + 1])
-        return [Passed(tag, place, word=(enum, words[at + 2]))], 3, 0
+        return [Passed(tag, position, word=(enum, words[at + 2]))], 3, 0
     if tag == LITERAL:
-        return [Passed(tag, place, number=words[at + 2])], 3, 0
+        return [Passed(tag, position, number=words[at + 2])], 3, 0
     if tag == NUMBERS:
         many = words[at + 1]
         numbers = words[at + 2 : at + 2 + many]
         if not many:
-            return [Passed(tag, place)], 2, 1  # the output of counts
-        made = [Passed(INTEGER, place, element="u32", number=n) for n in numbers]
-        return made, 2 + many, 0
+            return [Passed(tag, position)], 2, 1  # the output of counts
+        digits = [Passed(INTEGER, position, element="u32", number=n) for n in numbers]
+        return digits, 2 + many, 0
     if tag == CONV:
         facts = build.facts(words[at + 1])
         name, shape = build.string(facts.element), tuple(words[at + 2 : at + 2 + facts.cols])
@@ -200,14 +200,14 @@ def _operand(
             kind = element(name)
             shape += (C0_SIZE_BYTE // (kind.itemsize if kind else 1),)
         conv = Conv(shape, tuple(words[at + 8 : at + 12]), *words[at + 12 : at + 28])
-        return [Passed(TILE, place, _flat(facts, name, shape), name, facts, conv=conv)], 28, 1
+        return [Passed(TILE, position, _flat(facts, name, shape), name, facts, conv=conv)], 28, 1
     if tag in SLOTTED:
         name = build.string(words[at + 1]) if words[at + 1] else ""
-        return [Passed(tag, place, element=name)], 2, 2
+        return [Passed(tag, position, element=name)], 2, 2
     if tag == QUEUE:
-        return [Passed(tag, place, PipeHandle(), facts=build.facts(words[at + 1]))], 2, 1
+        return [Passed(tag, position, PipeHandle(), facts=build.facts(words[at + 1]))], 2, 1
     name = build.string(words[at + 1]) if words[at + 1] else ""
-    return [Passed(tag, place, element=name)], 2, 1
+    return [Passed(tag, position, element=name)], 2, 1
 
 
 def number_of(operand: Passed, values: Sequence[int]) -> int | float:

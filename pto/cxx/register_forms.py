@@ -2,7 +2,7 @@
 
 `vadd(result, lhs, rhs, mask, MODE_ZEROING)`: results come first, then operands in the row's order;
 words that are attributes stand at any place. A row that makes a mask from numbers and words returns
-it. A row whose call differs says how in its `cxx`:
+it. If the call differs, the row defines it in `cxx`:
 
     vlds low high source +offset            another name; after +: 0 where the pointer moves on
     vmula acc>result lhs rhs mask           an operand in the place of a result
@@ -84,10 +84,10 @@ def _argument(row: Instr, word: str) -> RegisterArgument:
 
 
 def _parsed(row: Instr, text: str, returns: bool) -> Iterator[RegisterForm]:
-    found = re.fullmatch(r"\s*([\w{}]+)(?:<([^>]*)>)?\s*(.*?)\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*([\w{}]+)(?:<([^>]*)>)?\s*(.*?)\s*", text)
+    if match is None:
         raise RuntimeError(f"{row.name}: `{text}` is no form")
-    name, inside, words = found.groups()
+    name, inside, words = match.groups()
     fixed = dict(part.split("=") for part in (inside or "").split())
     arguments = tuple(_argument(row, word) for word in words.split())
     displaced = re.search(r"\+(\w+)", words)
@@ -118,12 +118,12 @@ def _derived(row: Instr) -> str:
 @cache
 def by_name() -> Mapping[str, tuple[RegisterForm, ...]]:
     """C++ name -> forms of the rows that share it."""
-    found: dict[str, list[RegisterForm]] = {}
+    by_form_name: dict[str, list[RegisterForm]] = {}
     for row, _ in intrinsics():
         written = row.cxx and not row.cxx.startswith("-")
         for form in _parsed(row, row.cxx if written else _derived(row), _returns(row)):
-            found.setdefault(form.name, []).append(form)
-    return {name: tuple(forms) for name, forms in found.items()}
+            by_form_name.setdefault(form.name, []).append(form)
+    return {name: tuple(forms) for name, forms in by_form_name.items()}
 
 
 # ---- words
@@ -159,12 +159,12 @@ def is_mode(word: str) -> bool:
 @cache
 def words() -> tuple[str, ...]:
     """All words but those of `DistVST`, in the order of their numbers in C++."""
-    found = dict.fromkeys((POST_UPDATE, f"NO_{POST_UPDATE}", *_MODES))
+    spellings = dict.fromkeys((POST_UPDATE, f"NO_{POST_UPDATE}", *_MODES))
     for row, _ in intrinsics():
         for attr in () if is_store(row) else row.attrs:
             if f"{{{attr.name}}}" not in row.cxx:  # part of a name
-                found |= dict.fromkeys(spelled(attr, value) for value in _values(attr))
-    return tuple(found)
+                spellings |= dict.fromkeys(spelled(attr, value) for value in _values(attr))
+    return tuple(spellings)
 
 
 @cache
@@ -178,7 +178,7 @@ def _store_words() -> tuple[str, ...]:
 
 
 def _step(form: RegisterForm) -> str:
-    """What a post-update moves the pointer of a call by; nothing without one."""
+    """The increment of a call's pointer by post-update; nothing without post-update."""
     names = {name for argument in form.arguments for name in argument.operands}
     if not names & {*_POINTERS}:
         return ""
@@ -194,13 +194,13 @@ def _function(name: str, forms: tuple[RegisterForm, ...]) -> str:
         written |= form.written
     called = f'pto::machine::registers<{written}>("{name}", PTO_HERE, '
     if first.returns:
-        made = f"vector_bool made; {called}made, a...);"
+        call = f"vector_bool made; {called}made, a...);"
         if not first.row.operands:
-            return f"template <class... A> vector_bool {name}(A&&... a) {{ {made} return made; }}"
+            return f"template <class... A> vector_bool {name}(A&&... a) {{ {call} return made; }}"
         lanes = 256 * 8 // first.row.traits.mask_bits
         return (
             f"template <class N, class... A> vector_bool {name}(N&& n, A&&... a)"
-            f" {{ {made.replace('a...', 'n, a...')}"
+            f" {{ {call.replace('a...', 'n, a...')}"
             f" pto::machine::reduceTail<{lanes}>(n); return made; }}"
         )
     step, moves = _step(first), ""

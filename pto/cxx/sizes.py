@@ -348,7 +348,7 @@ def _inserted(bound: BoundCall, profile: str) -> None:
     """A vector tile of boxes into a mat tile that is declared row-major.
 
     The header of a5 copies strips of src as they are, and takes dst's columns for the rows between
-    two strips: dst is written as boxes by columns, whatever its type says (a5/TInsert.hpp,
+    two strips: dst is written as boxes by columns, whatever its type is (a5/TInsert.hpp,
     TInsertVecToMatImpl).
     """
     _turned(bound)

@@ -221,5 +221,7 @@ def prepared(
         text = rewritten(texts[path], str(path), write) if path in launching else texts[path]
         target.write_text(f'#line 1 "{path}"\n{text}', encoding="utf-8")
     resolved = source.resolve()
-    copies = [root / each.resolve().relative_to(each.resolve().anchor) for each in include]
+    copies = [
+        root / directory.resolve().relative_to(directory.resolve().anchor) for directory in include
+    ]
     return root / resolved.relative_to(resolved.anchor), [*copies, *last], list(texts.values())

@@ -30,7 +30,7 @@ STATUS: dict[str, Status] = {
     "exact": "passed",  # every output is equal to its golden file
     "near": "passed",  # by its own judge, which allows a difference
     "judged": "passed",  # by its own judge; it has no files to compare
-    "wrong": "failed",  # its own judge says no
+    "wrong": "failed",  # by its own check
     "refused": "failed",  # the machine reports a finding
     "crashed": "failed",  # native code crashed or did not end
     "unbuilt": "failed",  # does not compile against our header
@@ -226,7 +226,7 @@ def generate(folder: TestFolder, work: Path, seconds: float) -> Diagnostic | Non
         return Diagnostic("PTO-U247", f"{script} did not end within {seconds:g} s")
     if ran.returncode == 0:
         return None
-    last = (ran.stderr.strip().splitlines() or ["it says nothing"])[-1]
+    last = (ran.stderr.strip().splitlines() or ["no output"])[-1]
     return Diagnostic("PTO-U247", f"{script} failed: {last}")
 
 

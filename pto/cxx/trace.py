@@ -26,7 +26,7 @@ _KINDS = 8  # of blocks, beyond which every block is recorded
 
 
 class Untraceable(Exception):
-    """A block asks the simulator for values, so its records need a run."""
+    """A block reads values from the simulator, so its records need a run."""
 
 
 def listed(agent: n.NativeAgent, into: list[Words]) -> Iterator[s.Looks]:
@@ -74,8 +74,8 @@ class BlockTraces:
 
     def regions(self, number: int) -> list[GlobalRegion]:
         """The transfers of a block, in order."""
-        found = self._followed(number) if self._possible else None
-        return regions_of(self.record(number)) if found is None else found
+        followed = self._followed(number) if self._possible else None
+        return regions_of(self.record(number)) if followed is None else followed
 
     def _followed(self, number: int) -> list[GlobalRegion] | None:
         """The transfers that follow from a recorded block; None: the block has to be recorded."""
@@ -87,21 +87,23 @@ class BlockTraces:
         except Untraceable:
             self._possible = False
             return None
-        which = next((k for k, kind in enumerate(self._kinds) if self._same(kind, words)), None)
-        if which is None:
+        kind_index = next(
+            (k for k, kind in enumerate(self._kinds) if self._same(kind, words)), None
+        )
+        if kind_index is None:
             stream = self.record(number)
             self._possible = self._learn(words, stream)
             return regions_of(stream)
-        found = self._kinds[which].moved(words)
-        if which not in self._checked:
-            self._checked.add(which)
+        moved = self._kinds[kind_index].moved(words)
+        if kind_index not in self._checked:
+            self._checked.add(kind_index)
             recorded = regions_of(self.record(number))
-            self._possible = found == recorded
+            self._possible = moved == recorded
             return recorded
-        return found
+        return moved
 
     def _same(self, kind: _Kind, words: Sequence[Words]) -> bool:
-        if [each.size for each in words] != [each.size for each in kind.words]:
+        if [line.size for line in words] != [line.size for line in kind.words]:
             return False
         for mine, theirs in zip(words, kind.words, strict=True):
             other = mine != theirs
@@ -110,10 +112,10 @@ class BlockTraces:
         return True
 
     def _is_global(self, words: Words) -> npt.NDArray[np.bool_]:
-        found = np.zeros(words.size, bool)
+        inside = np.zeros(words.size, bool)
         for start, size in self.arrays:
-            found |= (words >= start) & (words <= start + size)
-        return found
+            inside |= (words >= start) & (words <= start + size)
+        return inside
 
     def _learn(self, words: list[Words], stream: RecordStream) -> bool:
         """Keep a recorded block as a kind; False if some transfer does not follow from a word."""

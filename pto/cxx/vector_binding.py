@@ -72,17 +72,17 @@ _Assigned = list[tuple[RegisterArgument, Passed | None]]
 
 def _assigned(form: RegisterForm, passed: list[Passed]) -> _Assigned | str:
     """Each argument of the form with what is passed for it, or why the form does not fit."""
-    found: _Assigned = []
+    assigned: _Assigned = []
     rest = list(passed)
     for argument in form.arguments:
         kind = _kind(form.row, argument)
         if rest and rest[0].tag in _TAGS[kind]:
-            found.append((argument, rest.pop(0)))
+            assigned.append((argument, rest.pop(0)))
         elif argument.optional or _is_optional(form.row, argument):
-            found.append((argument, None))
+            assigned.append((argument, None))
         else:
             return _shown(form)
-    return found if not rest else _shown(form)
+    return assigned if not rest else _shown(form)
 
 
 def _shown(form: RegisterForm) -> str:
@@ -189,9 +189,9 @@ def _attributes(
             continue
         enum, number = operand.word
         word = word_of(enum, number, enumerators().get(enum, {}))
-        found = None if word is None else attribute_of(row, word)
-        if found is not None:
-            attrs[found[0].name] = _value(*found)
+        attribute = None if word is None else attribute_of(row, word)
+        if attribute is not None:
+            attrs[attribute[0].name] = _value(*attribute)
         elif word is None or not is_mode(word):
             raise fail("PTO-U240", f"{call.name} has no place for {word or f'a {enum}'}")
         else:

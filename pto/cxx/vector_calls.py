@@ -94,8 +94,8 @@ class VectorCall:
             if source.numpy is not None and value is not None and value.dtype != source.numpy:
                 value = np.ascontiguousarray(value).view(source.numpy)
             operands[source.place] = value
-        found = self.code.call(core, operands)
-        for target, value in zip(self.targets, found, strict=True):
+        results = self.code.call(core, operands)
+        for target, value in zip(self.targets, results, strict=True):
             if target is None:
                 continue
             if target.kept is not None and value is not None:
@@ -107,12 +107,12 @@ class VectorCall:
     def _follow(self) -> None:
         """Note the operations on which the operands depend, as definitions show in a program."""
         origins = self.registers.origins
-        found = {each for source in self.sources for each in origins.get(source.slot, ())}
-        note_sources(self.op, found)
-        found.add(id(self.op))
+        inherited = {origin for source in self.sources for origin in origins.get(source.slot, ())}
+        note_sources(self.op, inherited)
+        inherited.add(id(self.op))
         for target in self.targets:
             if target is not None:
-                origins[target.slot] = frozenset(found)
+                origins[target.slot] = frozenset(inherited)
 
     def _merged(self, target: Target, value: Any) -> Any:
         """The result in active lanes, and in the others what the register was before."""
@@ -148,27 +148,27 @@ def decoded(sites: s.CallSites, where: Any, call: r.RecordedCall) -> Callable[..
 def _plain(sites: s.CallSites, bound: BoundVector, where: Any, values: Sequence[int]) -> Plan:
     """The plan of an instruction on UB that is no part of a scope."""
     makers: list[Maker] = []
-    given: dict[str, s.Given] = {}
+    operands_by_name: dict[str, s.Given] = {}
     for name in bound.row.operand_names:
         passed = bound.sources.get(name)
         if passed is not None:
-            given[name] = s.Given(type_of(passed))
+            operands_by_name[name] = s.Given(type_of(passed))
             makers.append(pointer(passed, Space.UB, register_type(passed.element)))
         else:
             number = bound.numbers[name]
-            given[name] = s.Given(number.type, _judged(number, values))
+            operands_by_name[name] = s.Given(number.type, _judged(number, values))
             makers.append(lambda state, words, number=number: number_of(number, words))
-    return Plan(sites.make(bound.row, given, bound.attrs, where), makers)
+    return Plan(sites.make(bound.row, operands_by_name, bound.attrs, where), makers)
 
 
 def number_of(number: Number, values: Sequence[int]) -> Any:
     """The value of a number operand in a record, as its type has it."""
     if number.passed is None:
         return s.scalar_value(number.type, number.fixed)
-    found = r.number_of(number.passed, values)
+    value = r.number_of(number.passed, values)
     if number.bits:
-        found = int(found) >> number.shift & (1 << number.bits) - 1
-    return s.scalar_value(number.type, found)
+        value = int(value) >> number.shift & (1 << number.bits) - 1
+    return s.scalar_value(number.type, value)
 
 
 class VectorSite:
@@ -180,20 +180,20 @@ class VectorSite:
         self._sites = sites
         self._bound = bound
         row = bound.row
-        given: dict[str, s.Given] = {}
+        operands_by_name: dict[str, s.Given] = {}
         for name in row.operand_names:
             if name in bound.numbers:
                 number = bound.numbers[name]
-                given[name] = s.Given(number.type, _judged(number, values))
+                operands_by_name[name] = s.Given(number.type, _judged(number, values))
             elif name in bound.sources:
                 passed = bound.sources[name]
-                given[name] = s.Given(_ALL if passed is None else type_of(passed))
+                operands_by_name[name] = s.Given(_ALL if passed is None else type_of(passed))
             elif _is_ignored(row, name):
-                given[name] = s.Given(_result_type(bound.results[0]))
-        self._names = list(given)
+                operands_by_name[name] = s.Given(_result_type(bound.results[0]))
+        self._names = list(operands_by_name)
         results = [_result_type(passed) for passed in bound.results]
-        self.op, self._code = sites.vector(row, given, bound.attrs, where, results)
-        self._types = {name: each.type for name, each in given.items()}
+        self.op, self._code = sites.vector(row, operands_by_name, bound.attrs, where, results)
+        self._types = {name: operand.type for name, operand in operands_by_name.items()}
 
     def call(
         self,
@@ -228,15 +228,15 @@ class VectorSite:
         )
 
     def _source(
-        self, registers: RegisterFile, place: int, passed: r.Passed, values: Sequence[int]
+        self, registers: RegisterFile, position: int, passed: r.Passed, values: Sequence[int]
     ) -> Source:
         slot = values[passed.at]
         if slot < 0:
             slot = _unwritten(registers, passed)
             if passed.tag != r.ALIGN:  # without pending bytes
-                self._sites.remark(_never_written(self.op, self._names[place]))
+                self._sites.remark(_never_written(self.op, self._names[position]))
         numpy = register_type(passed.element).numpy if passed.tag == r.REGISTER else None
-        return Source(place, slot, numpy)
+        return Source(position, slot, numpy)
 
     def _target(self, passed: r.Passed, values: Sequence[int]) -> Target:
         before, after = values[passed.at : passed.at + 2]
@@ -254,8 +254,8 @@ def _result_type(passed: r.Passed | None) -> Type:
 
 
 def _judged(number: Number, values: Sequence[int]) -> int | float:
-    found = number_of(number, values)
-    return float(found) if number.type.is_float else int(found)
+    value = number_of(number, values)
+    return float(value) if number.type.is_float else int(value)
 
 
 def _is_ignored(row: Instr, name: str) -> bool:
@@ -307,7 +307,7 @@ class VectorScopes:
     _judged: set[tuple[int, bool]] = field(default_factory=set[tuple[int, bool]])
 
     def take(self, fed: Any) -> Iterator[s.Fed]:
-        """What is ready to run once an instruction has arrived."""
+        """The instructions that are ready to run after another has arrived."""
         part = fed[0]
         if isinstance(part, ScopeMark):
             yield from self._mark(part)
@@ -352,6 +352,6 @@ class VectorScopes:
             return
         self._judged.add(key)
         scope = self._site.op if self._is_written and self._site is not None else None
-        found = misplaced(op, scope, None)
-        if found is not None:
-            self.sites.remark(found.at(op.loc))
+        broken = misplaced(op, scope, None)
+        if broken is not None:
+            self.sites.remark(broken.at(op.loc))

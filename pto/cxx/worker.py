@@ -54,10 +54,12 @@ class ChildServer:
         words = [w.decode() for w in buffer[: list(buffer).index(None)] if w is not None]
         return [(bool(star), type) for star, type in zip(words[::2], words[1::2], strict=True)]
 
-    def call(self, blocks: int, given: Sequence[Given], file: str, watch: Mode | None) -> Called:
+    def call(
+        self, blocks: int, arguments: Sequence[Given], file: str, watch: Mode | None
+    ) -> Called:
         """Launch the kernel on the arrays in a file; results are written back to the file."""
         raw = np.fromfile(file, np.uint8)
-        launcher = Launcher(self.builds, self.profile, blocks, given, raw)
+        launcher = Launcher(self.builds, self.profile, blocks, arguments, raw)
         try:
             findings = launcher.watched(watch) if watch else launcher.plain()
             raw.tofile(file)
@@ -68,7 +70,7 @@ class ChildServer:
     def time(
         self,
         blocks: int,
-        given: Sequence[Given],
+        arguments: Sequence[Given],
         file: str,
         device: str | None,
         automatic: bool,
@@ -79,7 +81,7 @@ class ChildServer:
         from pto.cxx.timing import timed  # only here: a plain run needs no observer
 
         raw = np.fromfile(file, np.uint8)
-        launcher = Launcher(self.builds, self.profile, blocks, given, raw)
+        launcher = Launcher(self.builds, self.profile, blocks, arguments, raw)
         launcher.fill()
         try:
             return timed(launcher, self.profile, blocks, device, automatic, cache, costs)

@@ -304,7 +304,7 @@ def run_case(
     programs: Mapping[str, GraphSource],
     worker: Worker,
 ) -> None:
-    """Run a case of several chips; an AssertionError says what is wrong."""
+    """Run a case of several chips; raises AssertionError for wrong results."""
     params = case.get("params", {})
     specs = {entry["name"]: entry for entry in test.CALLABLE["callables"]}
     functions = {n: s["callable"] for n, s in specs.items() if "callable" in s}

@@ -161,7 +161,8 @@ class DiffReport:
             return None
         d = self.first
         message = (
-            f"{d.title} is the first task whose results differ: {d.wrong:,} of {d.count:,} elements"
+            f"{d.title} is the first task with different results: {d.wrong:,} of {d.count:,} "
+            f"elements"
             f" of argument {d.argument}, by up to {d.worst:.3g} where values reach {d.scale:.3g}"
         )
         notes = [

@@ -107,7 +107,7 @@ class TaskMemory(ProgramMemory):
 
 @contextmanager
 def told(task: Task) -> Generator[None]:
-    """Tell the parent process which task runs: native code may end this process."""
+    """Send the current task to the parent process: native code may end this process."""
     where = task.where
     assert isinstance(where, CallChain)
     tell(json.dumps([task.number, task.name, str(where.path), str(where.source), *where.frames]))
@@ -118,7 +118,7 @@ def told(task: Task) -> Generator[None]:
 
 
 class CppRun(GraphRun):
-    """A run of a graph whose tasks have kernels in C++."""
+    """A run of a graph with C++ kernels."""
 
     kernels: Kernels
     memory: GraphMem

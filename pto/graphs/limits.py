@@ -116,8 +116,9 @@ def _released(
         total, capacity = rings[number].bytes[-1], limits.heap[number]
         others = f" ({len(uses)} such arguments)" if len(uses) > 1 else ""
         message = (
-            f"argument {n} of {task.title} is {buffer.title}, whose scope has ended{others}: the"
-            f" runtime reuses its memory after {capacity:,} bytes, and the graph creates {total:,}"
+            f"argument {n} of {task.title} is {buffer.title} after the end of its scope{others}:"
+            f" the runtime reuses its memory after {capacity:,} bytes, and the graph creates"
+            f" {total:,}"
         )
         notes = (Note(f"{creator.title} creates it in the scope", creator.loc),)
         severity = "error" if total > capacity else "warning"

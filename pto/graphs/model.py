@@ -1,7 +1,7 @@
 """The graph: tasks, the tensors they use, and the edges that order them.
 
 A task launches one kernel, or a cube kernel together with vector kernels, on some blocks. An
-argument names a strided region of a buffer and says how the task declares to use it. An edge
+argument names a strided region of a buffer and declares how the task uses it. An edge
 carries the reason why it exists. How a graph is built or executed does not live here.
 """
 

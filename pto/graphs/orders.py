@@ -76,7 +76,7 @@ def _spans(task: Task) -> dict[int, tuple[int, int]]:
 def _result(
     task: Task, arrays: Buffers, before: Mapping[int, Bytes], uses: list[TaskUse]
 ) -> _TaskResult | None:
-    """What a task has read and written; None if it uses memory that is no argument of it."""
+    """The bytes that a task read and wrote; None if it uses memory outside its arguments."""
     spans = _spans(task)
     if any(u.buffer not in spans or len(without(u.bytes, _whole(*spans[u.buffer]))) for u in uses):
         return None

@@ -1,6 +1,6 @@
 """Runs of a graph, and what they report: findings, counts, and the time on a chip.
 
-A front end gives the graph and says how a task is launched, watched and timed. Everything that
+A front end provides the graph and the functions that launch, check and time a task. Everything that
 `pto graph` does with a graph is here, for all front ends.
 """
 
@@ -37,7 +37,7 @@ class Ran:
     edges: int = 0
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     needless: int = 0  # edges that no data needs
-    skipped: int = 0  # tasks whose predicate says no
+    skipped: int = 0  # tasks with a false predicate
     slots: int = 0  # of one ring, held at one time
     heap: int = 0  # bytes of one ring, held at one time
     undecided: int = 0  # pairs of tasks that only values decide
@@ -138,7 +138,7 @@ class GraphRun(ABC):
 
 
 def named(error: PtoError, task: Task) -> PtoError:
-    """The findings of a task, each with a note that says which task and where it was submitted."""
+    """The findings of a task, each with a note that names the task and its submission."""
     return PtoError(*_noted(error.diagnostics, task))
 
 

@@ -84,7 +84,8 @@ class Scene:
         return str(getattr(self.test, "scene_runtime", ""))
 
     def limited(self, most: Mapping[str, int]) -> Scene:
-        """The same case with no parameter above these numbers; its name says which were."""
+        """The same case with parameters limited to these numbers; its name lists the limited
+        ones."""
         params: Mapping[str, Any] = self.case.get("params", {})
         less = {
             name: limit
@@ -103,12 +104,13 @@ class Scene:
         return {p["name"]: self.source(p) for p in listed if "incores" in p}
 
     def on_chips(self, worker: chips.Worker, programs: Mapping[str, GraphSource]) -> str:
-        """Run on several chips; what the test's own golden says, empty if it matches."""
+        """Run on several chips; returns the mismatch with the test's golden, empty if it
+        matches."""
         with replaced_modules(self.root):
             try:
                 chips.run_case(self.test(), self.case, programs, worker)
             except AssertionError as error:
-                return str(error) or "the test's comparison says no"
+                return str(error) or "the comparison of the test failed"
         return ""
 
     def source(self, callable: Mapping[str, Any] | None = None) -> GraphSource:
@@ -151,7 +153,7 @@ class Scene:
             try:
                 test.compare_outputs(arguments.outcome(passed), golden, arguments.outputs, params)
             except AssertionError as error:
-                return str(error) or "the test's comparison says no"
+                return str(error) or "the comparison of the test failed"
         return ""
 
 

@@ -84,7 +84,7 @@ class Scalar:
 
 
 class _UnknownArgument(PtoError, AttributeError):
-    """A test asks its arguments for a name that none of them has."""
+    """A test uses an argument name that does not exist."""
 
 
 class TaskArgsBuilder:

@@ -54,7 +54,7 @@ class TaskSchedule:
             self.finish(number)
 
     def take(self) -> int | None:
-        """A task that may begin now; the caller says when it has ended. None: none may."""
+        """A task that may begin now; the caller reports its end. None: none may."""
         self._take_up()
         return self._next(None)
 

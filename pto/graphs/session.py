@@ -116,7 +116,7 @@ class GraphSession(CppRun):
         return self.orchestration.assumed
 
     def is_run(self, task: Task) -> bool:
-        """True unless a task has no kernel, or its predicate says no."""
+        """True unless a task has no kernel, or its predicate is false."""
         if task.kind == "task" and task.predicate is not None and not _holds(task.predicate):
             task.was_skipped = True
         return task.kind == "task" and not task.was_skipped

@@ -123,7 +123,8 @@ class CaseSelection:
 
 
 def _unread(name: str, error: PtoError) -> Outcome:
-    """The result of a file whose cases cannot be listed: it lacks a module, or has a mistake."""
+    """The result of a file if its cases cannot be listed: a module is missing, or it has a
+    mistake."""
     why = error.diagnostics[0].message
     if error.code == "PTO-U322":
         return Outcome(name, "", "skipped", why)
@@ -179,7 +180,7 @@ def _judged(case: Graph, how: RunOptions, outcome: Outcome) -> None:
         outcome.word, outcome.why = "skipped", f"its tensors have {size >> 20:,} MiB"
     elif not how.dry and isinstance(case, scenes.Scene) and case.level != _CHIP:
         if how.sanitize:
-            raise fail("PTO-U320", "races are looked for between the tasks of one chip only")
+            raise fail("PTO-U320", "races are only checked between the tasks of one chip")
         _run_chips(case, how, outcome)
     else:
         with opened(case, how.seconds, "none" if how.dry else "all", not how.dry) as ready:

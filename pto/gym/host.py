@@ -1,8 +1,9 @@
 """The host program of a case: built once by the C++ compiler, and run for one case at a time.
 
 `main.cpp` and `launch.cpp` say which file fills which buffer, which kernel is launched with which
-arguments on how many blocks, and which buffer becomes which output file. They are compiled as they
-are against the headers in `include/`, whose device runtime calls back into this process: device
+arguments on how many blocks, and which buffer becomes which output file. They are compiled
+unmodified against the headers in `include/`; the device runtime there calls back into this
+process: device
 memory is NumPy arrays, and a launch is a `KernelCall`. A host program runs in the worker process of
 its case (`pool`), so that a crash or an endless loop costs that case alone.
 """
@@ -54,7 +55,7 @@ extern "C" void pto_host_connect(const pto_host::Calls* calls) { pto_host::calls
 _MOST_BYTES = 2 << 30  # of device memory of a case
 _MOST_BLOCKS = 1 << 16
 _MOST_MESSAGES = 1 << 14  # characters
-PAGE = 2 << 20  # bytes of a huge page, which ACL_MEM_MALLOC_HUGE_FIRST asks for
+PAGE = 2 << 20  # bytes of a huge page, as requested by ACL_MEM_MALLOC_HUGE_FIRST
 _DIRECTIONS = tuple((a, b) for a in ("host", "device") for b in ("host", "device"))
 Argument = npt.NDArray[np.uint8] | np.generic
 
@@ -252,7 +253,7 @@ class _Device:
         self.calls = _Calls(*(_SIGNATURES[name](call) for name, call in functions.items()))
 
     def _guarded(self, call: Callable[..., int]) -> Callable[..., int]:
-        """A call whose exception is kept for `run`; the host program sees a failure."""
+        """A call that stores its exception for `run`; the host program sees a failure."""
 
         def guarded(*arguments: Any) -> int:
             try:

@@ -343,7 +343,7 @@ def _host_problem(
     host: HostProgram, done: HostRun, launches: Sequence[KernelCall]
 ) -> Diagnostic | None:
     if done.code != 0:
-        output = " ".join(done.messages.split()) or "it says nothing"
+        output = " ".join(done.messages.split()) or "no output"
         return Diagnostic("PTO-U063", f"the host program failed with code {done.code}: {output}")
     if not launches:
         return Diagnostic("PTO-U063", f"{host.file} launches no kernel for this case")

@@ -56,7 +56,7 @@ class Scripts:
         runs: Sequence[Sequence[str]],
         spy: bool = False,
     ) -> list[ScriptOutcome]:
-        """Run `script` once for each list of arguments; `spy` asks what a judge rejects."""
+        """Run `script` once for each list of arguments; `spy` records what a judge rejects."""
         if not self._forks:
             return [self._run_alone(script, directory, arguments) for arguments in runs]
         outcomes: list[ScriptOutcome] = []

@@ -44,7 +44,7 @@ def _part_of(source: TileBuf, shape: tuple[int, int], valid: tuple[Dim, Dim]) ->
 
 
 def _subview(op: Operation) -> Type | None:
-    """All of the window is valid unless the text says otherwise, whatever the parent's region."""
+    """All of the window is valid unless the text restricts it, whatever the parent's region."""
     window = _window(op)
     if window is None:
         return None

@@ -112,7 +112,7 @@ def _memorised(judgement: Judgement, failing: CaseRun) -> list[Diagnostic]:
 
 
 def _wrong(result: CaseResult, run: CaseRun) -> list[Diagnostic]:
-    """What is wrong with one case."""
+    """The findings of one case."""
     case = run.case.name
     try:
         arrays = run.run(run.arrays(POISONS[0]))
@@ -173,7 +173,7 @@ def _explained(
 
 
 def _poisoned(run: CaseRun, arrays: dict[str, Array]) -> list[Diagnostic]:
-    """Differences to a run whose outputs and scratch memory held something else."""
+    """Differences to a run with other initial outputs and scratch memory."""
     other = run.run(run.arrays(POISONS[1]))
     for a in run.outputs:
         first, second = (_rows(outputs[a.name]) for outputs in (arrays, other))
@@ -228,7 +228,7 @@ def _first_wrong(run: CaseRun, a: Argument, got: Array, compared: Compared) -> D
 
 
 def _writer(run: CaseRun, name: str, offset: int, width: int) -> tuple[tuple[Note, ...], Any]:
-    """The instruction that wrote a byte, if the last launch that has the array tells."""
+    """The instruction that wrote a byte, according to the last launch with the array."""
     arrays = run.arrays(POISONS[0])
     for launch_record in run.calls.launches:
         arguments = launch_record.values(arrays)

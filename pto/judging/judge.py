@@ -24,7 +24,7 @@ from pto.judging.tracer import ask
 from pto.target.profile import choose
 from pto.verify import judge as verified
 
-_MOST_ELEMENTS = 1 << 22  # of the arrays of a case whose values are compared
+_MOST_ELEMENTS = 1 << 22  # of the arrays of a case, to compare values
 _MOST_WATCHED = 1 << 14  # of a case that the sanitizer runs
 
 

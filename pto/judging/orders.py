@@ -51,7 +51,7 @@ def check_safe(judgement: Judgement, run: CaseRun) -> bool:
 def _refuted(
     launch_record: RecordedLaunch, run: CaseRun, proved: list[str]
 ) -> Iterator[Diagnostic]:
-    """What a proof refutes for the numbers and the grid of a launch, whatever the data."""
+    """The properties refuted for the numbers and the grid of a launch, for any data."""
     functions = entry_functions(launch_record.module, launch_record.entry)
     names = [p.name for p in parameters(*functions)]
     pairs = zip(names, launch_record.args, strict=False)

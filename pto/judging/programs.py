@@ -25,7 +25,7 @@ from pto.ir.graph import Module
 from pto.run.launch.call import Blocks
 
 Array = npt.NDArray[Any]
-POISONS = (0xFF, 0x7B)  # bytes of memory that nobody has written: NaN or -1, and a large number
+POISONS = (0xFF, 0x7B)  # bytes of memory that was never written: NaN or -1, and a large number
 _MOST_SCRATCH = 1 << 32  # bytes
 _MOST_BLOCKS = 1 << 20
 _CODE = re.compile(r"PTO-[A-Z]\d{3}")
@@ -193,7 +193,7 @@ def _read_case(data: Any, programs: Mapping[str, ProgramText]) -> Calls:
     scratch = tuple(int(n) for n in data["scratch"])
     if min((*scratch, 0)) < 0 or sum(scratch) > _MOST_SCRATCH:
         message = f"{sum(scratch) / 1e9:.1f} GB of scratch memory"
-        raise fail("PTO-J009", f"the host part of the candidate asks for {message}")
+        raise fail("PTO-J009", f"the host part of the candidate requests {message}")
     launches = tuple(_read_launch(entry, programs) for entry in data["launches"])
     return Calls(launches, scratch)
 

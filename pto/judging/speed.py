@@ -38,7 +38,7 @@ def check_time(
     judgement.remedies = [str(remedy) for remedy in every]
     timed = [r for r, _, _ in cases if r.us is not None]
     if any(r.values_on for r in timed):
-        judgement.notes.append("values were compared on smaller sizes where a case says so")
+        judgement.notes.append("values of large cases were compared at smaller sizes")
     judgement.notes.append("times are predictions of the cost model, not measurements")
     return judgement.add("time", f"{len(timed)} cases predicted at their real sizes")
 

@@ -1,4 +1,4 @@
-"""A task: the arguments of an operator, its cases, and a reference that says what is right.
+"""A task: the arguments of an operator, its cases, and a reference that computes the right results.
 
 A task is a Python file with `arguments`, `cases` and `reference`; docs/guide/judge.md describes
 these and the optional names. The judge adds cases of its own with sizes and values that no file
@@ -33,7 +33,7 @@ _KNOWN = (
     *("nan", "work"),
 )
 _ANCHORS = ("baseline_us", "bound_us")  # members of a case that are no arguments
-_SMALL = 300  # the largest size that the judge draws, where a task does not ask for larger ones
+_SMALL = 300  # the largest size that the judge draws by default
 _RANGE = (-2.0, 2.0)
 _WHOLE_RANGE = (-100, 100)
 

@@ -90,7 +90,7 @@ def _sent(link: socket, data: bytes) -> None:
 
 
 def ask(link: socket, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask `serve` for the launches of a candidate."""
+    """Get the launches of a candidate from `serve`."""
     _sent(link, json.dumps(request).encode())
     answer = _received(link)
     if answer is None:

@@ -44,7 +44,7 @@ Axis = tuple[str, int]  # a parameter, and the number of its axis
 
 @dataclass(frozen=True, slots=True)
 class Generalised:
-    """A program whose sizes are parameters, and the axes that each name stands for."""
+    """A program with sizes as parameters, and the axes that each name stands for."""
 
     made: Specialised
     axes: Mapping[str, Sequence[Axis]]

@@ -62,8 +62,8 @@ class Range:
 
     @property
     def kind(self) -> ScalarType:
-        """The type of the counter: i32 or i64 if all bounds that are not Python's have it, else
-        index. A loop compares signed numbers, and narrow ones wrap at its end."""
+        """The type of the counter: i32 or i64 if all bounds that are not Python numbers share
+        it, else index. A loop compares signed numbers, and narrow ones wrap at its end."""
         bounds = (self.lower, self.upper, self.step)
         kinds = {b.scalar for b in bounds if isinstance(b, Scalar)}  # pyright: ignore[reportUnknownMemberType]
         return kinds.pop() if len(kinds) == 1 and kinds <= _COUNTERS else INDEX
@@ -75,7 +75,7 @@ class Range:
         return is_constant and self.lower < self.upper
 
     def bounds(self, kind: ScalarType) -> dict[str, Value]:
-        """The operands of a loop whose counter has this type."""
+        """The operands of a loop with a counter of this type."""
         return {n: as_value(getattr(self, n), kind) for n in ("lower", "upper", "step")}
 
     @contextmanager

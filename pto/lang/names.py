@@ -75,7 +75,7 @@ PUBLIC: Final = {name: home for home, names in HOMES.items() for name in names.s
 
 
 def find(name: str) -> Any:
-    """What a name above stands for; None for any other name."""
+    """The object of a name above; None for any other name."""
     home, attribute = RENAMED.get(name) or (PUBLIC.get(name), name)
     return getattr(import_module(home), attribute) if home else None
 

@@ -155,7 +155,7 @@ class Operator(Generic[P, R]):
         def watch(launch: KernelLaunch) -> Report:
             options = {n: v for n, v in launch.named.items() if n not in _OF_RUNS}
             verdict = launch.kernel.sanitize(*launch.args, blocks=launch.blocks, **options)
-            if verdict:
+            if not verdict.is_clean:
                 verdicts.append(verdict)
             target = Target(find_profile(launch.kernel.profile), None, "the profile of the kernel")
             return Report(target, "reference", launch.kernel.name, 1, ())

@@ -52,7 +52,7 @@ _COMPARED = 2  # small launches
 
 
 class SizedKernel(Kernel[P]):
-    """A kernel whose programs have every size as a number."""
+    """A kernel that traces every size as a number."""
 
     key: tuple[object, ...] = ()  # constants and shapes of the last call
 

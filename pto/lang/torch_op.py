@@ -116,8 +116,8 @@ def _schema(kernel: Kernel[...], p: Parameter) -> str:
         if not word and default == "":
             raise mistake(
                 "PTO-U210",
-                f"{kernel.name}: an operator of torch takes numbers and words: of {p.name} nothing"
-                " says what it is",
+                f"{kernel.name}: an operator of torch takes numbers and words,"
+                f" and {p.name} has no type",
                 help=f"annotate it, as {p.name}: int, or give it a default",
             )
     if not word:

@@ -30,8 +30,8 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _MADE = re.compile(r"(rand|zeros|ones|range|full\([-+.\w]+\))(:[\w.]+)?|[-+.\w]+")
 _INSTRUCTIONS = (
     "Tools of a PTO machine: check, run, sanitize and time kernels for Ascend NPUs without the"
-    " hardware. Programs are .pto text. Begin with check; explain tells what a finding means, isa"
-    " what an instruction takes."
+    " hardware. Programs are .pto text. Begin with check; explain describes a finding, isa an "
+    "instruction."
 )
 
 

@@ -12,7 +12,7 @@ from pto.prove.order import LINES
 from pto.prove.questions import Answer, Question, answers, order_answers, reads_answer
 from pto.target.facts import Profile
 
-# A run may also leave the array of its host, of which a proof for all sizes says nothing.
+# A run may also leave the array of its host, which a proof for all sizes does not cover.
 _CODES: dict[Question, tuple[str, ...]] = {
     **CODES,
     "bounds": ("PTO-S073", "PTO-M006"),

@@ -22,7 +22,7 @@ def looked_at(mode: Mode, functions: Sequence[Operation], blocks: int) -> str:
     """The scope of a run, as text."""
     watched = f"{ASSUMED[mode]}; {blocks} block{'s' * (blocks != 1)} watched"
     asks = any(op.name == GET_BLOCK_IDX.name for f in functions for op in f.walk())
-    return f"{watched}, the program asks which one it is" if asks and blocks == 1 else watched
+    return f"{watched}, the program uses its block number" if asks and blocks == 1 else watched
 
 
 def placed_by_hand(functions: Sequence[Operation]) -> list[Diagnostic]:
@@ -30,11 +30,11 @@ def placed_by_hand(functions: Sequence[Operation]) -> list[Diagnostic]:
     for op in (op for f in functions for op in f.walk()):
         if op.group(op.traits.allocates):
             message = (
-                "tiles are placed by hand, and no flag, barrier or event orders the pipes: whether"
-                " they race was not looked at"
+                "tiles are placed by hand, and no flag, barrier or event orders the pipes: race"
+                " checking was skipped"
             )
             help = (
-                "write the flags (pto sync does), or say that a compiler will insert them:"
+                "write the flags (pto sync does), or declare that a compiler will insert them:"
                 " automatic=True, --automatic"
             )
             return [Diagnostic("PTO-R037", message, op.loc, help=help)]

@@ -49,7 +49,7 @@ _OUTSIDE = ("PTO-S07", "PTO-M0", "PTO-M1")  # findings about places
 def confirmed(
     module: Module, function: Operation, answer: Answer, profile: str | None, stated: Stated
 ) -> Answer:
-    """The answer, where a run shows what it says; else that it is unknown."""
+    """The answer if a run confirms it; otherwise unknown."""
     if answer.verdict != "refuted" or not answer.examples:
         return answer
     wanted = _BETWEEN if answer.question == "blocks" else _OUTSIDE

@@ -27,7 +27,10 @@ from pto.verify.program import target_of
 
 
 class Verdict(Findings):
-    """The findings of a run under the sanitizer; `report` is None if the run did not end."""
+    """The findings of a run under the sanitizer; true if none of them is an error.
+
+    `report` is None if the run did not end.
+    """
 
     def __init__(
         self,
@@ -43,13 +46,17 @@ class Verdict(Findings):
         self.report = report
         self.unwritten = unwritten  # operations that read unwritten bytes
 
+    def __bool__(self) -> bool:
+        """True without errors; `is_clean` is true without warnings too."""
+        return all(d.severity != "error" for d in self)
+
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
         return tuple(self)
 
     @property
     def is_clean(self) -> bool:
-        return not self
+        return len(self) == 0
 
 
 def sanitize(

@@ -101,7 +101,7 @@ class Runs:
         if verdict.report is None:
             return answer
         if answer.question == "reads" and verdict.unwritten:
-            why = "bytes that nobody has written are read, and no result depends on them"
+            why = "bytes that were never written are read, but no result depends on them"
             return replace(answer, text=why, reason=why)
         return Answer(answer.question, "proved", MEANING[answer.question], assumes=(_ONE_WAY,))
 

@@ -29,7 +29,7 @@ Bits = list[bytes]
 
 
 class RejectedError(Exception):
-    """An optimised program that fails a check; its text says which."""
+    """An optimised program that fails a check; its text names the check."""
 
 
 @dataclass(frozen=True, slots=True)

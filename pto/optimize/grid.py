@@ -97,8 +97,8 @@ class _Axes:
 def grid_of(module: Module, numbers: Mapping[str, int], cores: int) -> tuple[int, ...] | None:
     """The grid on which a program fills its arrays; None if its stores do not determine it.
 
-    `numbers`: what a launch gives for parameters, by name. A program whose blocks share the work by
-    their number takes a block for each core.
+    `numbers`: values of parameters in a launch, by name. A program that divides its work by the
+    number of blocks takes a block for each core.
     """
     functions = [f for f in module.functions() if f.has_body]
     ops = [op for function in functions for op in function.walk()]

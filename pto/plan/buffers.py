@@ -134,7 +134,7 @@ def _memref_bytes(op: Operation, type: t.MemRef) -> int:
         if number is None or number < 0:
             raise fail(
                 "PTO-M123",
-                f"'{op.name}' op makes a buffer whose size is known only when the program runs",
+                f"'{op.name}' op allocates a buffer with a size known only at run time",
                 loc=op.loc,
                 help="local buffers need constant sizes; narrow the valid region instead",
             )

@@ -171,9 +171,8 @@ def _marks(function: Operation) -> Iterator[str]:
 
 
 def _vectors(kernels: Sequence[Operation], names: FunctionNames, profile: Profile) -> int:
-    """The number of vector sub-blocks: both, unless every queue passes whole tiles to one.
-
-    A program that asks for the number of its sub-block has both, as where PTOAS compiles it.
+    """The number of vector sub-blocks: both, unless every queue passes undivided tiles to one. A
+    program that reads its sub-block number has both, as where PTOAS compiles it.
     """
     ops = [op for f in _reached(kernels, names) for op in f.walk()]
     asks = any(op.body in (SUB_BLOCK_INDEX, SUB_BLOCK_COUNT) for op in ops)

@@ -37,7 +37,7 @@ from pto.plan.packing import Item, fullest, pack, spread
 from pto.target.facts import Profile
 from pto.transform.addresses import write_addresses
 
-# PTOAS PTOPlanMemory.cpp, alignment; a profile may ask for more, never for less.
+# PTOAS PTOPlanMemory.cpp, alignment; a profile may require more, never less.
 BLOCK, FRACTAL = 32, 512
 _FRACTALS = (Space.L0A, Space.L0B, Space.L0C)
 # Tables that the units address in larger steps: pto-isa TMov.hpp (TMovToBt, SetFPC).

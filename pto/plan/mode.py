@@ -27,7 +27,7 @@ def may_lack_order(functions: Sequence[Operation]) -> bool:
 
 
 def is_ordered_by_sync(functions: Sequence[Operation]) -> bool:
-    """True for a program whose order a proof takes from `pto sync`: it has no flags, and barriers
+    """True for a program that is proved with the flags of `pto sync`: it has no flags, and barriers
     only if it accesses other ranks. Barriers of other programs are all the order they have."""
     if mode_of(functions) == "automatic":
         return True

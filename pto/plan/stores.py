@@ -1,4 +1,4 @@
-"""What a launch stores to, found from the program without running it: arguments, and elements.
+"""The arguments and elements that a launch stores to, computed from the program without a run.
 
 Tiles are stored through windows of views; their addresses follow from block numbers and loop
 counters. Other writes, and windows that depend on data or on a number of the call, are unknown.

@@ -120,7 +120,7 @@ class Agent:
             self._takes[op] = used - copied - {op}
 
     def takes(self, op: Operation) -> set[Operation]:
-        """The pops whose tiles, as slots of a queue, an operation uses."""
+        """The pops that provide the tiles, slots of a queue, used by an operation."""
         return {pop for inner in op.walk() if self._takes for pop in self._takes.get(inner, ())}
 
 

@@ -20,7 +20,7 @@ GRID = ("grid_x", "grid_y")  # the extents of the grid, in kernels written in Py
 
 @dataclass(frozen=True, slots=True)
 class KnownCall:
-    """The call that a proof is asked for, by names of parameters: integers, arrays that are one
+    """The call that a proof is for, by names of parameters: integers, arrays that are one
     array (the later by the first), and pairs of other arrays that share bytes."""
 
     numbers: Mapping[str, int] = field(default_factory=dict[str, int])

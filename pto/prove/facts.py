@@ -111,7 +111,7 @@ def _use_coordinates(uses: KernelUses) -> None:
 
 
 def _assume_axes(uses: KernelUses, used: Sequence[Symbol]) -> None:
-    """Assume that the grid has no axis that the kernel does not ask for."""
+    """Assume that the grid has only the axes that the kernel uses."""
     axes = {of(s) for s in uses.arguments.values() if s.name in GRID}
     extents, further = [split.by for split in uses.splits], uses.coordinates[0]
     if extents and axes.issuperset(extents) and further not in used:

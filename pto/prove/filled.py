@@ -1,6 +1,6 @@
 """The part of a destination that an instruction is known to write: at most its valid region.
 
-The trait `fills` of a row says how that part follows from the sources.
+The trait `fills` of a row defines how that part follows from the sources.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     given: Guards
 
     def common(self, rows: Number, cols: Number) -> TilePart:
-        """What the valid region has in common with the first rows and columns."""
+        """The intersection of the valid region with the first rows and columns."""
         part = self.part
         return replace(part, rows=minimum(part.rows, rows), cols=minimum(part.cols, cols))
 

@@ -60,7 +60,7 @@ class OrderState:
     clocks: list[Done]  # of each pipe of each agent
     fenced: Done  # operations of scalar units before all pipes of their agent
     flags: dict[FlagKey, tuple[Done, ...]] = field(default_factory=dict[FlagKey, tuple[Done, ...]])
-    # pops of each queue whose slot was not given back
+    # pops of each queue with a slot that was not released
     taken: dict[Channel, tuple[Operation, ...]] = field(
         default_factory=dict[Channel, tuple[Operation, ...]]
     )

@@ -67,9 +67,9 @@ def answers(function: Operation, stated: Stated = ANY, blocks: int | None = None
     return [*(replace(a, assumes=(*assumes, *a.assumes)) for a in answered), *[one] * alone]
 
 
-_TRIED = 6  # uses for which a counterexample is looked for
+_TRIED = 6  # uses that are searched for a counterexample
 _EXAMPLES = 4  # calls of one use that a run may confirm
-ALONE = "one block is launched: the kernel does not ask which one it is"
+ALONE = "one block is launched: the kernel does not use its block number"
 
 
 def _bounds(uses: KernelUses) -> Answer:

@@ -201,7 +201,7 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
             return
         if any(not lost & reach and covers(p, line, guards) for p, lost in state.parts.items()):
             return
-        self._tell(op, _LOST if is_lost else "it may read bytes that nobody has written")
+        self._tell(op, _LOST if is_lost else "it may read bytes that were never written")
 
     def _tell(self, op: Operation, text: str) -> None:
         self.found.setdefault(op, text)

@@ -77,9 +77,9 @@ class Site:
         if self.results:
             return code.call(core, list(values))[0]
         regs: Regs = [*values, *[None] * (code.size - len(values))]
-        found = code.body.steps[0](core, regs)
-        if self.bound is None or isinstance(found, Blocked):
-            return found
+        result = code.body.steps[0](core, regs)
+        if self.bound is None or isinstance(result, Blocked):
+            return result
         return regs[self.bound]
 
 
@@ -189,7 +189,7 @@ class CallSites:
         self._judge(row, operands, attrs, where, results)
         self._count += 1
         name = f"site{self._count}"
-        builder, op = _built(self.module, name, row, operands, attrs, results, known=False)
+        builder, op = _built(self.module, name, row, operands, attrs, results, is_constant=False)
         op.where = where
         if results:
             builder.append(RETURN, {"values": list(op.results)})
@@ -212,7 +212,7 @@ class CallSites:
         self._count += 1
         name = f"site{self._count}"
         builder, op = _built(
-            self.module, name, row, operands, attrs, results, known=False, scoped=True
+            self.module, name, row, operands, attrs, results, is_constant=False, scoped=True
         )
         op.where = where
         return op, self._compiler.scope_code(builder.function)
@@ -231,12 +231,12 @@ class CallSites:
     ) -> None:
         """Check the rules of the row with the values of the first record."""
         module = new_module({"pto.target_arch": Str(self.profile.name)}, "<site>")
-        _built(module, "site", row, operands, attrs, results, known=True)
-        found = check(module, self.profile)
-        if not found:
+        _built(module, "site", row, operands, attrs, results, is_constant=True)
+        findings = check(module, self.profile)
+        if not findings:
             return
         loc = where.loc if where else None
-        self.note([_at(d, loc, d.code in self.tolerated) for d in found])
+        self.note([_at(d, loc, d.code in self.tolerated) for d in findings])
 
     def remark(self, finding: Diagnostic) -> None:
         """Raise an error; keep a warning about how a program runs, each location once."""
@@ -264,32 +264,38 @@ def _built(
     attrs: Mapping[str, Attribute],
     results: Sequence[Type],
     *,
-    known: bool,
+    is_constant: bool,
     scoped: bool = False,
 ) -> tuple[Builder, Operation]:
-    """A function with one operation on its parameters, or on what is `known` of them.
+    """A function with one operation on its parameters.
 
-    `scoped`: inside a vector scope.
+    `is_constant`: known operands are constants. `scoped`: inside a vector scope.
     """
-    flat = [g for each in operands.values() for g in ((each,) if isinstance(each, Given) else each)]
-    function = new_function(module, name, [(f"v{n}", given.type) for n, given in enumerate(flat)])
+    flat = [
+        g for group in operands.values() for g in ((group,) if isinstance(group, Given) else group)
+    ]
+    function = new_function(
+        module, name, [(f"v{n}", argument.type) for n, argument in enumerate(flat)]
+    )
     builder = Builder(function)
     pairs = zip(flat, function.regions[0].block.args, strict=True)
-    values = iter([_known(builder, given, arg) if known else arg for given, arg in pairs])
+    values = iter(
+        [_known(builder, argument, arg) if is_constant else arg for argument, arg in pairs]
+    )
     named = {
-        key: next(values) if isinstance(each, Given) else [next(values) for _ in each]
-        for key, each in operands.items()
+        key: next(values) if isinstance(group, Given) else [next(values) for _ in group]
+        for key, group in operands.items()
     }
     if scoped:
         builder.blocks.append(new_block(builder.append(VECSCOPE)))
     return builder, builder.append(row, named, attrs=attrs, results=results)
 
 
-def _known(builder: Builder, given: Given, arg: Value) -> Value:
-    if given.maker is not None:
-        return given.maker
-    if given.first is not None and isinstance(given.type, Scalar):
-        return builder.constant(given.first, given.type)
+def _known(builder: Builder, argument: Given, arg: Value) -> Value:
+    if argument.maker is not None:
+        return argument.maker
+    if argument.first is not None and isinstance(argument.type, Scalar):
+        return builder.constant(argument.first, argument.type)
     return arg
 
 
@@ -332,11 +338,11 @@ class TileSlots:
         """
         spaces: dict[Space, list[tuple[int, Item]]] = defaultdict(list)
         for name, (space, nbytes, first, last) in wanted.items():
-            kept = self._kept[space]
+            reserved = self._kept[space]
             if name in self._gone:
                 raise self._given_up(space, nbytes)
-            if name in kept:
-                kept[name] = kept.pop(name)
+            if name in reserved:
+                reserved[name] = reserved.pop(name)
             elif name not in self.starts:
                 spaces[space].append((name, Item(first, last, nbytes)))
         for space, named in spaces.items():
@@ -346,29 +352,29 @@ class TileSlots:
     def _place(
         self, space: Space, named: list[tuple[int, Item]], idle: list[int], pauses: bool
     ) -> None:
-        kept, profile = self._kept[space], self.core.profile
+        reserved, profile = self._kept[space], self.core.profile
         capacity = profile.buffers[space.value]
         align = max(alignment(space, profile), self.core.memory(space).align)
         items = [item for _, item in named]
         end = max(item.last for item in items)
         longer = [Item(item.first, end, item.size) for item in items] if pauses else items
-        while (found := pack(longer, list(kept.values()), align, capacity)).high > capacity:
+        while (packed := pack(longer, list(reserved.values()), align, capacity)).high > capacity:
             if not idle:
                 break
             self._forget(space, idle.pop(0))
-        crowded = found.high > capacity
+        crowded = packed.high > capacity
         if crowded:
-            found = pack(items, list(kept.values()), align, capacity)
-        if found.high > capacity:
-            raise self._full(space, found.high)
-        placed = zip(named, found.starts, strict=True)
+            packed = pack(items, list(reserved.values()), align, capacity)
+        if packed.high > capacity:
+            raise self._full(space, packed.high)
+        placed = zip(named, packed.starts, strict=True)
         for (name, item), start in sorted(placed, key=lambda each: each[0][1].first):
             if crowded:
                 top = start + item.size
-                for other in [n for n, o in kept.items() if o.start < top and start < o.end]:
+                for other in [n for n, o in reserved.items() if o.start < top and start < o.end]:
                     self._forget(space, other)
             self.starts[name] = start
-            kept[name] = Item(0, _ENDLESS, item.size, start)
+            reserved[name] = Item(0, _ENDLESS, item.size, start)
 
     def _forget(self, space: Space, name: int) -> None:
         del self._kept[space][name]
@@ -417,14 +423,14 @@ def _program(core: Core, feed: Iterator[Fed | Looks]) -> Waits:
             yield from site.run(core, values)
             continue
         try:
-            while isinstance(found := site.run(core, values), Blocked):
-                yield Wait(site.op, found)
+            while isinstance(blocked := site.run(core, values), Blocked):
+                yield Wait(site.op, blocked)
         except PtoError as error:
             raise located(error, site.op) from None
         if site.blocks:
             core.progress += 1
         if then is not None:
-            then(found)
+            then(blocked)
     return []
 
 

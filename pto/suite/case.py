@@ -36,7 +36,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What a case may use while it runs."""
+    """The resources of a case while it runs."""
 
     folder: Path  # empty
     cache: Path  # for all cases of this process

@@ -49,7 +49,7 @@ def table(results: Sequence[Result], title: str) -> list[Piece]:
 
 
 def _note(result: Result) -> str:
-    """What a suite measures besides, for a row of one result."""
+    """Further measurements of a suite, for a row of one result."""
     counted = [f"{value:,} {name}" for name, value in result.facts.items() if name in _COUNTED]
     return ", ".join(part for part in (*counted, result.why) if part)
 

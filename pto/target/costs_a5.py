@@ -67,7 +67,7 @@ CLASSES = {
     OTHER: cost("store", "guess", "as ub>l1", start=30, rate=128),
     "l1>l1": cost("store", "guess", "as ub>l1", start=30, rate=128),
     "ub>ub": cost("vector", "guess", "256 bytes a cycle", fixed=24, slope=1),
-    # f32: the platform file says 8 of k a cycle, pypto's fit eight passes of that
+    # f32: the platform file has 8 of k a cycle, pypto's fit eight passes of that
     "product": cost("product", "measured", "vendor matmul, mxfp8", head=8, **_FP4_PASSES),
     # ---- one vector scope, or one tile operation, is one vector function
     "scope": cost(
@@ -95,7 +95,7 @@ LANES = {
     "exp16": (21, 4), "power": (40, 12), "unary": (6, 1), "bits": (6, 1), "compare": (6, 1),
     "convert": (7, 1), "fold": (7, 1), "group_fold": (13, 1), "lane_fold": (22, 1),
     "spread": (6, 1), "search": (32, 2), "fused": (8, 1), "rearrange": (7, 1), "lane": (7, 1),
-    "transpose": (100, 112),  # a gather of one column, whose lanes meet in one bank: cann-bench
+    "transpose": (100, 112),  # a gather of one column, with all lanes in one bank: cann-bench
     "predicate": (4, 1), "reg_load": (9, 1), "reg_store": (9, 1), "reg_gather": (28, 10),
     "gather": (28, 10), "reg_scatter": (17, 8), "reg_fold": (22, 1), "block_sort": (30, 16),
 }  # fmt: skip

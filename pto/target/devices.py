@@ -1,6 +1,7 @@
-"""Devices: one row for each chip that can be bought, with what its data sheet says. Data only.
+"""Devices: one row for each chip that can be bought, with the figures of its data sheet. Data only.
 
-All figures: platform files of pypto and cost models of pto-isa, unless a comment says otherwise.
+All figures: platform files of pypto and cost models of pto-isa, unless a comment gives another
+source.
 None: not published. How fast a device moves and computes belongs to the timing model, not here.
 """
 

@@ -82,7 +82,7 @@ class PipeInfo:
 
     name: str
     work: str
-    side: str = ""  # cube or vector where only cores of that kind have it
+    side: str = ""  # cube or vector if limited to cores of that kind
 
 
 SHARED_SOURCE = "shared-source-id"
@@ -112,7 +112,7 @@ class Sync:
     # not ordered after the wait before it), SHARED_SOURCE (two flags of one source pipe and id at a
     # time).
     flag_warnings: frozenset[str] = frozenset()
-    l1_fill: str = "MTE2"  # fills L1 with one value: event.hpp; PTOAS says MTE1 for tfillpad of mat
+    l1_fill: str = "MTE2"  # fills L1 with one value: event.hpp; PTOAS uses MTE1 for tfillpad of mat
 
     def keeps_order(self, pipe: str, buffer: str, nbytes: int) -> bool:
         """True if a pipe needs no barrier between its own instructions on a buffer of a core."""

@@ -24,7 +24,7 @@ def library(profile: Profile) -> Profile:
         # TCmps.hpp and TSel.hpp of pto-isa include/pto/cpu
         vector=replace(profile.vector, scalar_compare_mask="bytes", select_mask="bytes"),
         shared_exponents="simulator",  # TQuant.hpp
-        # common.hpp, quantize_element; TExtract.hpp and TInsert.hpp ask for no role
+        # common.hpp, quantize_element; TExtract.hpp and TInsert.hpp require no role
         scaling=Scaling("any", offset="unsigned", relu_of_nan="zero", unlike="values"),
         buffers=replace(buffers, bias=buffers.ub, fixpipe=buffers.ub),  # both lie in UB there
     )

@@ -21,7 +21,7 @@ ROWS = tuple(row for module in (cpu, a2a3, a5) for row in module.EDITIONS)
 
 PROFILES = tuple(dict.fromkeys(row.name for row in ROWS))
 
-# PTOAS says --pto-arch=a3 and pto.target_arch = "a3" for both generations, a2 and a3.
+# PTOAS has --pto-arch=a3 and pto.target_arch = "a3" for both generations, a2 and a3.
 ALIASES = {"a2": "a2a3", "a3": "a2a3"}
 
 LARGEST_BUFFER = 1 << 30  # a typing slip must not allocate the host's memory
@@ -163,7 +163,7 @@ def _elsewhere(target: Profile, accepts: Callable[[Profile], bool]) -> str | Non
     if others:
         return f"legal under {', '.join(dict.fromkeys(others))}"
     if (target.name, "current") in accepting:
-        return "legal in the current edition; the manual's table does not have it"
+        return "legal in the current edition; not in the manual's table"
     return None
 
 

@@ -28,7 +28,7 @@ def is_work(op: Operation) -> bool:
 
 
 def sides_of(op: Operation) -> set[str]:
-    """The cores whose buffers an instruction uses; empty for numbers, control and names."""
+    """The cores that own the buffers of an instruction; empty for numbers, control and names."""
     if not is_work(op):
         return set()
     if op.row.scope in OTHER:
@@ -59,7 +59,7 @@ def uses_both(function: Operation) -> bool:
 
 
 def state_core(function: Operation) -> None:
-    """Set the kernel kind of a function whose instructions all run on one core.
+    """Set the kernel kind of a function if all its instructions run on one core.
 
     PTOAS requires it of a function with flags, which do not show their core.
     """

@@ -143,7 +143,7 @@ def _require_halves(op: Operation, axes: dict[Value, int]) -> None:
         ragged = type.layout.name != "ND" and half * type.itemsize % _BLOCK
         cut = axis == COLUMNS and half * type.itemsize % _BLOCK
         if type.shape[axis] % 2 or boxes or ragged or cut:
-            raise WholeTiles(op, f"makes {type}, whose halves are no tiles")
+            raise WholeTiles(op, f"makes {type}, which cannot be halved")
     for tile, extent in _extents(op, axes):
         is_queried = extent.maker is not None and extent.maker.row is GET_VALIDSHAPE
         if not is_queried and extent.number != _tile(tile).shape[axes[tile]]:

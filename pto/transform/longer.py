@@ -36,7 +36,7 @@ _L0 = ("left", "right")
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """A load into L1 whose window moves along one axis by its own size in every iteration."""
+    """A load into L1 with a window that moves along one axis by its own size in every iteration."""
 
     op: Operation
     window: Operation

@@ -1,4 +1,4 @@
-"""What a pass did at one place of a program, as a line of its report."""
+"""The change of a pass at one location of a program, as a line of its report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pto.core.errors import Loc
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """One change of a pass; `is_done` is false where the pass says why it changed nothing."""
+    """One change of a pass; `is_done` is false if the pass reports why it changed nothing."""
 
     words: str
     loc: Loc | None = None

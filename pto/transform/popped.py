@@ -1,7 +1,8 @@
 """Tiles that come out of a queue: what reads them in their slot, and when the slot is free.
 
-A popped tile lies in a slot until it is freed, and slots are freed in the order of the pops. So it
-can stand for the tile that it is moved to, as long as no later tile of the queue has to be freed
+A popped tile lies in a slot until it is freed, and slots are freed in the order of the pops. It
+can therefore stand for the tile that it is moved to, as long as no later tile of the queue has
+to be freed
 before it. The vector core can also copy it; nothing copies from L1 to L1.
 """
 

@@ -68,7 +68,8 @@ def separate(module: Module, profile: Profile, functions: Sequence[Operation]) -
 
 
 def separate_all(module: Module, profile: Profile) -> Separated:
-    """The program with every function for both cores split; the first that stays whole is told."""
+    """The program with every function for both cores split; and the reason why the first one
+    left could not be split."""
     refused: Diagnostic | None = None
     for function in [f for f in module.functions() if f.has_body]:
         split = separate(module, profile, [function])

@@ -146,7 +146,7 @@ class _Queue:
 
 
 class _Joined:
-    """One function whose moves between cores are pushes and pops; its halves are the program."""
+    """One function with pushes and pops for the moves between cores; its halves are the program."""
 
     def __init__(self, function: Operation, *, in_memory: bool) -> None:
         self.function = function
@@ -436,7 +436,7 @@ def _drop_idle(function: Operation) -> None:
 
 
 def _erased(op: Operation) -> bool:
-    """Erase an operation whose results have no use but that their regions are set."""
+    """Erase an operation if its results are unused except for settings of their regions."""
     users = dict.fromkeys(user for value in op.results for user in value.uses)
     if any(u.row is not SET_VALIDSHAPE or u.operands[0] not in op.results for u in users):
         return False

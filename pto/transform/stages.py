@@ -40,7 +40,7 @@ _ENDS = {side: (PUSH_FROM[side], POP_AT[side], FREE_AT[side]) for side in OTHER}
 _QUEUE = {*PUSH_FROM.values(), *POP_AT.values(), *FREE_AT.values()}
 
 Slots = dict[int, int]  # of queues, by number
-Queue = tuple[str, int]  # the core at whose side tiles leave, and the number
+Queue = tuple[str, int]  # the core that pushes tiles, and the number
 Touched = dict[Hashable, bool]  # tiles, arrays and tiles in queues; True where one is written
 
 

@@ -395,7 +395,7 @@ def test_transfers_that_go_on_by_themselves_are_refused():
       %s = pto.comm.build_async_session(%t, %room : {tile}, !pto.ptr<i8>) -> !pto.async_session
       return
     }}"""
-    with pytest.raises(pto.PtoError, match="a workspace that the host asks the driver"):
+    with pytest.raises(pto.PtoError, match="a workspace that the host gets from the driver"):
         cpp(pto.parse(text), profile("a2a3"))
 
 

@@ -44,7 +44,7 @@ def test_the_first_task_outside_of_the_tolerance_is_told_with_those_before(tmp_p
     finding = report.finding()
     assert finding is not None and finding.code == "PTO-G201"
     assert finding.message == (
-        "task 2 (k2) is the first task whose results differ: 2 of 8 elements of argument 1, by up"
+        "task 2 (k2) is the first task with different results: 2 of 8 elements of argument 1, by up"
         " to 0.5 where values reach 1"
     )
     assert [n.message for n in finding.notes] == [

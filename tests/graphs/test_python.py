@@ -245,7 +245,7 @@ def test_tasks_are_compared_with_functions_in_f64(
     golden.write_text(GOLDEN.format("2.5"))
     assert main(["graph", "diff", file, "--golden", str(golden)]) == 1
     out = capsys.readouterr().out
-    assert "task 0 (double) is the first task whose results differ: 512 of 512" in out
+    assert "task 0 (double) is the first task with different results: 512 of 512" in out
     assert "by up to 0.5 where values reach 2.5" in out
     golden.write_text("def other(): ...\n")
     assert main(["graph", "diff", file, "--golden", str(golden)]) == 1
@@ -259,7 +259,7 @@ def test_f64_is_carried_from_task_to_task(tmp_path: Path, capsys: pytest.Capture
     args = [graphs(tmp_path, RIGHT), "--golden", str(golden), "--rtol", "0.0015", "--atol", "0"]
     assert main(["graph", "diff", *args]) == 1
     out = capsys.readouterr().out
-    assert "task 1 (double) is the first task whose results differ" in out
+    assert "task 1 (double) is the first task with different results" in out
     assert "task 0 (double) differed by up to 0.002 of 2" in out
 
 

@@ -174,7 +174,7 @@ def test_a5_a_signal_for_the_first_sub_block_leaves_the_second_waiting() -> None
     found = finding(sections("pto.sync.set <PIPE_FIX>, 1\n", "pto.sync.wait <PIPE_V>, 1\n"))
     assert found.code == "PTO-D110"
     assert [note.message for note in found.notes] == [
-        "block 0 vector 1 waits at 'pto.sync.wait' op for signal 1, which nobody has sent",
+        "block 0 vector 1 waits at 'pto.sync.wait' op for signal 1, which was never sent",
         "block 0 cube has finished",
         "block 0 vector 0 has finished",
     ]
@@ -308,11 +308,11 @@ def test_two_sides_that_wait_for_each_other_are_named_with_their_places() -> Non
     vector = only(0, "pto.sync.wait <PIPE_V>, 0\npto.sync.set <PIPE_MTE3>, 1\n")
     found = finding(sections(cube, vector))
     assert found.code == "PTO-D110"
-    assert found.message == "deadlock: neither of two agents can go on"
+    assert found.message == "deadlock: neither of two agents can proceed"
     said = [(note.message, note.loc.line if note.loc else 0) for note in found.notes]
     assert said == [
-        ("block 0 cube waits at 'pto.sync.wait' op for signal 1, which nobody has sent", 4),
-        ("block 0 vector 0 waits at 'pto.sync.wait' op for signal 0, which nobody has sent", 12),
+        ("block 0 cube waits at 'pto.sync.wait' op for signal 1, which was never sent", 4),
+        ("block 0 vector 0 waits at 'pto.sync.wait' op for signal 0, which was never sent", 12),
         ("block 0 vector 1 has finished", 0),
     ]
 
@@ -320,6 +320,6 @@ def test_two_sides_that_wait_for_each_other_are_named_with_their_places() -> Non
 def test_what_was_stored_before_a_deadlock_stays_and_nothing_else() -> None:
     out = np.full(4, -1, np.int32)
     body = sections(store(5, 0) + "pto.sync.wait <PIPE_FIX>, 1\n" + store(6, 1), store(7, 2))
-    with pytest.raises(PtoError, match="the only agent left cannot go on"):
+    with pytest.raises(PtoError, match="the only agent left cannot proceed"):
         launch(parse(program(body, "a5")), args=[out])
     assert out.tolist() == [5, -1, 7, -1]

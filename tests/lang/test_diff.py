@@ -282,5 +282,5 @@ def test_a_difference_is_told_even_where_nobody_can_be_blamed(monkeypatch: pytes
     x = np.ones((8, 64), np.float32)
     found = pto.diff(two_results, lambda x, y, z: {"y": x + 1}, (x, x.copy(), x.copy()))
     assert found.blame is None
-    assert "watched, the run ends with" in str(found)
+    assert "under the sanitizer the run ends with" in str(found)
     assert "no instruction wrote" not in str(found)

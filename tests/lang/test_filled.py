@@ -119,7 +119,7 @@ def test_what_is_filled_fits_what_it_meets(case: tuple[Any, ...], profile: str):
         y = np.full(shape, np.nan, np.float32)
         kernel[grid](x, y, engine=engine)
         assert np.allclose(y, wanted, atol=1e-4), engine
-    assert not kernel.sanitize(x, np.zeros(shape, np.float32), blocks=grid)
+    assert kernel.sanitize(x, np.zeros(shape, np.float32), blocks=grid).is_clean
 
 
 def test_a_block_stores_no_more_than_was_asked_for():

@@ -259,13 +259,13 @@ def test_a_watched_run_says_what_it_looked_at():
         isa.tstore(y[i:, :], t)
 
     x = np.zeros((64, 64), np.float32)
-    assert "1 block watched, the program asks which one it is" in str(copy.sanitize(x, x.copy()))
+    assert "1 block watched, the program uses its block number" in str(copy.sanitize(x, x.copy()))
     shown = str(copy[4].sanitize(x, x.copy()))
     assert shown.startswith("no findings; ")
     assert "order between pipes is not checked; 4 blocks watched" in shown
     placed = copy[4].sanitize(x, x.copy(), 0)
     assert [d.code for d in placed] == ["PTO-R037"]
-    assert not copy[4].sanitize(x, x.copy(), 0, automatic=True)
+    assert copy[4].sanitize(x, x.copy(), 0, automatic=True).is_clean
 
 
 _STEP = 2.0

@@ -56,6 +56,19 @@ def codes(verdict: Verdict) -> list[str]:
     return [d.code for d in verdict.findings]
 
 
+def test_a_verdict_is_true_without_errors_and_clean_without_warnings() -> None:
+    ordered = (flag("set", "MTE2", "MTE3"), flag("wait", "MTE2", "MTE3"))
+    again = (flag("set", "MTE2", "MTE3", 1), flag("wait", "MTE2", "MTE3", 1))
+    right = verdict_on(LOAD, *ordered, STORE)
+    redundant = verdict_on(LOAD, *ordered, *again, STORE)
+    racy = verdict_on(LOAD, flag("set", "MTE2", "V"), flag("wait", "MTE2", "V"), STORE)
+    assert (bool(right), right.is_clean, len(right)) == (True, True, 0)
+    assert (bool(redundant), redundant.is_clean) == (True, False)
+    assert {d.severity for d in redundant} == {"warning"}
+    assert not racy and not racy.is_clean
+    assert "no findings" in str(right) and "PTO-R001" in str(racy)
+
+
 def test_a_wait_may_stand_before_its_set_while_the_set_is_on_its_way() -> None:
     verdict = verdict_on(flag("wait", "MTE2", "MTE3"), STORE, LOAD, flag("set", "MTE2", "MTE3"))
     assert "PTO-D201" not in codes(verdict)

@@ -241,10 +241,10 @@ def test_waiting_for_each_other_is_a_deadlock_that_says_who_waits_for_what() -> 
     lines = text.split("\n")
     wait = next(n for n, line in enumerate(lines, 1) if "sync.wait" in line)
     pop = [n for n, line in enumerate(lines, 1) if "tpop" in line][1]
-    assert found.message == "deadlock: neither of two agents can go on"
+    assert found.message == "deadlock: neither of two agents can proceed"
     assert found.loc is not None and found.loc.line == wait
     assert notes(found) == [
-        (wait, "block 0 cube waits at 'pto.sync.wait' op for signal 4, which nobody has sent"),
+        (wait, "block 0 cube waits at 'pto.sync.wait' op for signal 4, which was never sent"),
         (
             pop,
             "block 0 vector waits at 'pto.tpop_from_aic' op for tile 1 of queue 0, cube to vector, "
@@ -265,7 +265,7 @@ def test_the_second_sub_block_gets_no_whole_tiles_on_a5() -> None:
         trio.run(cube=push, vector0=pop, vector1=pop)
     (note, *finished) = notes(caught.value.diagnostics[0])
     assert note[1].startswith("block 0 vector 1 waits at 'pto.tpop' op for a tile of")
-    assert note[1].endswith("whose whole tiles go to vector 0 alone")
+    assert note[1].endswith("which sends undivided tiles only to vector 0")
     assert [text for _, text in finished] == [
         "block 0 cube has finished",
         "block 0 vector 0 has finished",

@@ -49,7 +49,7 @@ def test_a_layout_of_the_other_edition_says_so() -> None:
         "acc tile: layout NZ with fractal 1024 is not legal under profile a5 manual; "
         "acc tiles may be ND, DN"
     )
-    assert found.help == "legal in the current edition; the manual's table does not have it"
+    assert found.help == "legal in the current edition; not in the manual's table"
 
 
 def test_a_role_without_a_row() -> None:

@@ -63,7 +63,7 @@ def listing(
     lines = [*map(Line, head.split("\n")), *map(Line, _simulated(ordered_module))]
     several = len(entries) > 1
     helpers = [f for f in ordered_module.functions() if f.has_body and f not in entries]
-    sides = {f.symbol: f.own_side() for f in module.functions()}  # as the program says
+    sides = {f.symbol: f.own_side() for f in module.functions()}  # as in the program
     for f in [*helpers, *entries]:
         alone = not several and f in entries
         takes = signals and alone

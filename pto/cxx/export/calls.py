@@ -184,7 +184,7 @@ def _group(writer: Writer, members: Sequence[Value], root: str) -> str:
 
 
 def _is_default(value: Attribute, attr: Attr) -> bool:
-    """Whether the row says so anyway; a flag that is not set needs no word either."""
+    """Whether it is the default of the row; a flag that is not set needs no word either."""
     if isinstance(value, Bool):
         return value.value == bool(attr.default)
     return isinstance(value, Enum | Str) and value.value == attr.default
@@ -251,7 +251,7 @@ def _passed(writer: Writer, op: Operation, value: Value, argument: FormArgument)
 
 
 def _packed(writer: Writer, op: Operation, value: Value, type: TileType) -> str:
-    """A tile of packed pairs: the tile itself, whose sizes are in values, or its bytes."""
+    """A tile of packed pairs: the tile itself, with sizes in values, or its bytes."""
     text, numbers = writer.text(value), [v for v in op.operands if isinstance(v.type, t.Scalar)]
     if op.row.family is WINDOW and any(v.number != 0 for v in numbers):
         raise fail("PTO-U249", "C++ counts the offset of a window of packed values in values")

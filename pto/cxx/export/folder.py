@@ -146,7 +146,7 @@ def export(
 
 
 def _kind(entries: Sequence[Operation], profile: Profile) -> str:
-    """The cores of a kernel: those that a launch runs, or whose instructions it has."""
+    """The cores of a kernel: those that a launch runs, or those of its instructions."""
     names = {s.name for s in sides(entries, profile)}
     if not names & {CUBE, VECTOR}:  # nothing declares a side
         names = {side for f, _ in callees_first(entries, FunctionNames()) for side in cores(f)}

@@ -271,7 +271,7 @@ _CONTROL: dict[Control, Callable[[Writer, Operation], None]] = {
 
 
 def identifier(name: str) -> str:
-    """The name of a function as C++ can have it."""
+    """The name of a function as a C++ identifier."""
     name_text = re.sub(r"\W", "_", name)
     return f"{name_text}_" if name_text in _RESERVED else name_text
 

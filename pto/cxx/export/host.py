@@ -42,7 +42,7 @@ def filled(file: str, exported: Exported) -> str:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """The name of an argument as C++ can have it beside the names that are taken."""
+    """The name of an argument as a C++ identifier that is not taken yet."""
     return f"{name}_" if name in taken else identifier(name)
 
 

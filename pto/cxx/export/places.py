@@ -196,7 +196,7 @@ def _size(writer: Writer, value: Value, axis: int, static: int | None) -> str:
 
 
 def _tile(writer: Writer, op: Operation) -> None:
-    """A tile at its address: as planned, or as the program says."""
+    """A tile at its address: as planned, or as in the program."""
     name, address = declare_tile(writer, op.results[0]), op.operand("addr")
     number = writer.placement.address(op) if address is None else address.number
     position = writer.text(address) if address is not None and number is None else f"{number:#x}"

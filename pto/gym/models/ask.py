@@ -1,4 +1,4 @@
-"""Asks upstream's script what it sets for one kernel; runs where scripts run, prints JSON.
+"""Reads the settings of upstream's script for one kernel; runs where scripts run, prints JSON.
 
 Arguments: the script, the model, the kernel. Imports nothing of this package.
 """

@@ -45,8 +45,8 @@ def ask(kernel: ModelKernel, scripts: Scripts, work: Path) -> Rules:
         return Rules()
     outcome = scripts.run(_ASK, work, [str(kernel.rules), kernel.family, kernel.case])
     if outcome.code != 0:
-        output = outcome.output.strip().splitlines()[-1:] or ["it says nothing"]
-        raise PtoError(Diagnostic("PTO-U065", f"{kernel.rules} cannot be asked: {output[0]}"))
+        output = outcome.output.strip().splitlines()[-1:] or ["no output"]
+        raise PtoError(Diagnostic("PTO-U065", f"{kernel.rules} failed: {output[0]}"))
     answer: dict[str, Any] = json.loads(outcome.output)
     answer["outputs"] = tuple(answer["outputs"] or ())
     return Rules(**answer)

@@ -121,7 +121,8 @@ class ModelRunner:
     def _runs(
         self, program: ModelKernel, rules: Rules, work: Path
     ) -> tuple[Target, Data, Mapping[int, Array], dict[str, list[Any]]]:
-        """Arguments, golden and results of the first try that fits, else what the first says."""
+        """Arguments, golden and results of the first try that fits; raises the first error
+        otherwise."""
         first_error: PtoError | None = None
         read: dict[str, tuple[Module, Target]] = {}
         drawn: dict[Any, Array] = {}

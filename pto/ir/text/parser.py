@@ -243,7 +243,7 @@ class Parser(Cursor):
         self.counted = type in FROM_NUMBERS
         inferred = INFERRED[type](op)
         if inferred is None:
-            message = f"the result type of '{op.name}' op cannot be told from its operands"
+            message = f"the result type of '{op.name}' op cannot be inferred from its operands"
             self.fail("PTO-P070", message, help="write it after `->`", at=at)
         return inferred
 
@@ -321,7 +321,7 @@ class Parser(Cursor):
     def attr_dict(self, draft: Draft) -> None:
         """An attribute dictionary of the custom form."""
         items = self.attr_items("{", "}")
-        # segment sizes are a tool's own: the text says which operands are there
+        # segment sizes are a tool's own: the text shows which operands are present
         self.set_attributes(draft, [item for item in items if item[0] != SIZES])
 
     def set_attributes(self, draft: Draft, items: Sequence[tuple[str, Attribute]]) -> None:

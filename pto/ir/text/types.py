@@ -257,7 +257,7 @@ def _tile_buf(head: str, body: str) -> t.Type:
         raise fail("PTO-T031", "a tile holds elements, not index values")
     where = Role.VEC if fields["loc"] == "ub" else role(fields["loc"])
     if where is Role.VEC and layout == ZZ and elem.dtype.itemsize == 1 and cols % 32:
-        layout = ZZ_MX  # exponents of MX groups: tmov writes boxes of 16x2 whatever the type says
+        layout = ZZ_MX  # exponents of MX groups: tmov writes boxes of 16x2 whatever the type is
     tile = TileType(
         role=where,
         dtype=elem.dtype,

@@ -16,7 +16,7 @@ from pto.isa.row.instr import Attr, Family, Operand, read, write
 from pto.isa.rules.buffer import LOOP_GROUPS, complete, known_aligned, same_width, within
 from pto.isa.rules.rule import Case, dtype_in, rule, same_dtype
 
-ELSEWHERE = "documented for a5; other profiles are accepted, as nothing says they lack it"
+ELSEWHERE = "documented for a5; other profiles are accepted, because no source excludes them"
 _SPEC = "PTO-Gym docs/PTO-micro-Instruction-SPEC.md"
 _MANUAL = "pto-isa docs/isa/cube/ops/data-movement"
 _SAME_WIDTH = same_width("source", "destination")
@@ -105,7 +105,7 @@ CUBE_MOVE.row(
     profiles="a5",
     aliases="cube_store",
     notes=(
-        "the manual says bytes and start-to-start strides; the lowering and the goldens use units"
+        "the manual gives bytes and start-to-start strides; the lowering and the goldens use units"
         " of 32 bytes and gaps, so those decide",
         "writes UB of vector sub-block 0; a2a3 has no path from L1 to UB",
         "loops advance by bytes from start to start",

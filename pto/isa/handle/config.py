@@ -22,7 +22,7 @@ _CPP_ONLY = "PTOAS has no such operation: operands and attributes are those of C
 # ---- waiting
 
 
-@rule("PTO-T064", "expects either events to wait for or the op whose pipe to drain")
+@rule("PTO-T064", "expects either events to wait for or the op of the pipe to drain")
 def _one_form(case: Case) -> str | None:
     events, op = bool(case.op.group("events")), "op" in case.op.attrs
     if events != op:
@@ -88,7 +88,7 @@ def _both_words(case: Case) -> str | None:
 
 WAIT.row(
     "syncall",
-    "no core of core_type goes on before all of them are here",
+    "no core of core_type continues before all of them have arrived",
     body=config.SYNC_ALL,
     order=CoreBarrier(),
     operands=(read("workspace?", "gm place"), read("used_cores?", "i32")),
@@ -102,7 +102,7 @@ WAIT.row(
     rules=(_soft_counter, _both_words.compiled, dtype_in("workspace", "i32"), _counter_fits),
     notes=(
         _CPP_ONLY,
-        "says nothing about data: what others stored may not be visible yet",
+        "does not order data: stores of other cores may not be visible yet",
         "hard uses cross-core flags 11 to 14",
     ),
 )
@@ -177,7 +177,7 @@ BIND.row(
     needs="mx",
     rules=(in_role("src", "left", "right"), in_role("dst", "scaling", "scale_left", "scale_right")),
     notes=(
-        "PTOAS asks dst to have the shape of src; the scales of M x K are M x K/32",
+        "PTOAS requires dst to have the shape of src; the scales of M x K are M x K/32",
         "PTOAS's text has one role, scaling; C++ has ScaleLeft and ScaleRight",
     ),
     cxx="TGET_SCALE_ADDR",
@@ -219,7 +219,7 @@ SET_QUANT_SCALAR = MODE.row(
     body=config.QUANT_SCALAR,
     operands=read("preQuantScalar", "float"),
     attrs=(
-        Attr("id", "i32", default=0, meaning="the queue whose acc_push_epilogue scales by it"),
+        Attr("id", "i32", default=0, meaning="the queue; its acc_push_epilogue scales by it"),
         Attr("out_type", "str", values=("i8", "u8", "i16", "f16", "bf16"), meaning="C++ only"),
     ),
     text="<1 ( $preQuantScalar : types ) <? { id = @id } > | ins( $preQuantScalar : types ) > {}",
@@ -234,7 +234,7 @@ SET_QUANT_VECTOR = MODE.row(
     "pushes of an accumulator to queue id scale column j by fp[0,j]; without id the next push",
     body=config.QUANT_VECTOR,
     operands=read("fp"),
-    attrs=Attr("id", "i32", meaning="the queue whose acc_push_epilogue scales by it"),
+    attrs=Attr("id", "i32", meaning="the queue; its acc_push_epilogue scales by it"),
     text="<1 ( $fp : types ) <? { id = @id } > | ins( $fp : types ) > {}",
     subject="fp",
     rules=(

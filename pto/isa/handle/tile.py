@@ -39,7 +39,7 @@ def _open_valid(case: Case, result: TileType) -> str | None:
         is_set, extent = bool(case.op.group(name)), result.valid[axis]
         if is_set is not (extent is None):
             size = "?" if extent is None else extent
-            return f"{name} is {'given' if is_set else 'missing'}, the type says {size}"
+            return f"{name} is {'given' if is_set else 'missing'}, the type has {size}"
     return None
 
 
@@ -192,7 +192,7 @@ def _planned(case: Case) -> str | None:
 
 ALLOC_MULTI_TILE = MULTI.row(
     "alloc_multi_tile",
-    "result = count tiles of their own, at byte addr of their buffer or where the planner says",
+    "result = count separate tiles, at byte addr of their buffer or where the planner puts them",
     body=meaning.ALLOC_TILE,
     traits=Traits(allocates="addr"),
     operands=(read("addr?", "i64"), *VALID),
@@ -213,7 +213,7 @@ MULTI.row(
 )
 HANDLE.row(
     "declare_tile",
-    "tile = a tile whose address a queue or tassign fills in later",
+    "tile = a tile; a queue or tassign sets its address later",
     body=memref.DECLARE,
     traits=Traits(allocates="addr"),
     results=Result("tile", "tile"),
@@ -331,7 +331,7 @@ LOWERED.row(
 )
 LOWERED.row(
     "declare_tile_memref",
-    "result = a buffer whose address a queue fills in later",
+    "result = a buffer; a queue sets its address later",
     body=memref.DECLARE,
     traits=Traits(allocates="addr"),
     text="{} -> results",

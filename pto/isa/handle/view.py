@@ -285,7 +285,7 @@ VIEW.row(
 )
 VIEW.row(
     "declare_global",
-    "entry = a view whose address a queue fills in later",
+    "entry = a view; a queue sets its address later",
     body=memref.DECLARE,
     results=Result("entry", "tensor view"),
     text="{} -> results",

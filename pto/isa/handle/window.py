@@ -64,14 +64,14 @@ def _valid_as_written(case: Case, result: TileType) -> str | None:
     for (name, axis), size in zip(AXES, sizes, strict=True):
         number = case.number(name)
         wanted, declared = number and min(number, size), result.valid[axis]
-        if not case.op.group(name):  # the type alone says it
+        if not case.op.group(name):  # only the type has it
             wrong = declared is None or declared > size
         else:
             wrong = declared not in (None, wanted)
         if wrong:
-            request = f"{name} asks {'?' if wanted is None else wanted}"
+            request = f"{name} is {'?' if wanted is None else wanted}"
             request = request if case.op.group(name) else f"there is no {name}"
-            return f"the type says {dims(*result.valid)}, {request}"
+            return f"the type has {dims(*result.valid)}, {request}"
     return None
 
 

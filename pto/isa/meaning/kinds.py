@@ -158,7 +158,7 @@ class Do:
     blocks: bool = False
     polls: bool = False  # reads state that other agents change: a loop must yield to them
     defines: str = ""  # the operand that receives the result of fn: a handle that was only declared
-    host_only: str = ""  # why compiled code calls Python for it, if nothing else says so
+    host_only: str = ""  # the reason for a host fallback, if there is no other
     # makes the words of the reference engine from a core and the case
     words: Callable[[Any, Case], Any] | None = None
 

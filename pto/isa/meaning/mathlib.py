@@ -215,8 +215,8 @@ def recip(x: Lanes) -> Lanes:
 def _exp_of_small(x: F64) -> F64:
     """exp64 for results that are rounded to f32: e**200 is infinite and e**-200 is 0 there.
 
-    So no power of two leaves the range of f64. Adding 1.5 * 2^52 rounds to an integer, which is
-    then in the low bits of the sum. Fused steps halve the work.
+    Therefore no power of two leaves the range of f64. Adding 1.5 * 2^52 rounds to an integer in
+    the low bits of the sum. Fused steps halve the work.
     """
     clear = select(x < -_FAR, const(x, -_FAR), x)
     clear = select(clear > _FAR, const(x, _FAR), clear)

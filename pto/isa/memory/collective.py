@@ -152,7 +152,7 @@ def _scratch_bytes(case: Case) -> str | None:
 _SESSION = "the session stays alive until the event is complete"
 ASYNC = _family(
     "asynchronous transfer",
-    "transfers that go on while the core works",
+    "transfers that run while the core works",
     cite=_TD,
     cost="remote",
 )
@@ -172,7 +172,7 @@ ASYNC.row(
     text="( $scratch , $workspace : types ) {} -> results",
     subject="scratch",
     aliases="build_async_session",
-    cxx="- a session works in a workspace that the host asks the driver of the engine for",
+    cxx="- a session works in a workspace that the host gets from the driver of the engine",
     rules=(
         in_role("scratch", "vec"),
         _scratch_bytes,
@@ -190,7 +190,7 @@ for _name, _meaning, _body in (
 ):
     ASYNC.row(
         f"comm.{_name}_async",
-        f"start {_meaning}; event tells when it is done",
+        f"start {_meaning}; event signals completion",
         body=_body,
         operands=(
             write("dst", "view"),
@@ -238,7 +238,7 @@ for _name, _meaning in {
 _CMP = Attr("cmp", "wait_cmp", required=True, meaning="numbered apart from the cmp of tcmp")
 SIGNAL = _family(
     "signal",
-    "words in global memory by which ranks tell each other",
+    "signal words in global memory, shared by ranks",
     attrs=(_CMP,),
     operands=(read("signal", "view"), read("cmpValue", "i32")),
     pipe="S",

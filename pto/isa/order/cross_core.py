@@ -57,7 +57,7 @@ SEMAPHORE.row(
     rules=(attr_in("ffts_mode", "0", "1", "2"), _A5_PIPES.on("a5")),
     notes=(
         "a5 signals one sub-block: id for the first, id + 16 for the second. Programs and the"
-        " headers add 16; the prose of the Gym manual says 15."
+        " headers add 16; the prose of the Gym manual has 15."
     ),
     example="pto.sync.set #pto.pipe<PIPE_FIX>, 1",
     cxx="ffts_cross_core_sync pipe event_id ffts_mode",
@@ -77,7 +77,7 @@ SEMAPHORE.row(
 # The same semaphores under the names of the micro-instruction manual, ids as operands.
 BY_OPERAND = order_family(
     "semaphores by operand",
-    "semaphores whose id is an operand",
+    "semaphores with the id as an operand",
     profiles="a2a3",
     text="$ins {}",
     pipe="S",
@@ -151,7 +151,7 @@ INTRA_BLOCK.row(
 for _name, _meaning, _body, _order in (
     (
         "set_cross_block",
-        "tell all cores of this kind that pipe has come here",
+        "signal to all cores of this kind that pipe has arrived here",
         meaning.SEND,
         SendSignal(),
     ),

@@ -50,7 +50,7 @@ def id_below(
     """An id, written or constant, that exists on the profile."""
     written = case.op.attrs.get(attr)
     number = written.value if isinstance(written, Int) else case.number(operand)
-    top = limit(case)  # 0: the profile has none, which the row itself says
+    top = limit(case)  # 0: the profile has none, as the row shows
     return None if number is None or 0 <= number < (top or 1 << 63) else f"{number} of {top}"
 
 
@@ -69,8 +69,8 @@ order_family = partial(Family, section="scalar")
 # ---- flags between pipes
 
 _PIPES = (
-    Attr("src_pipe", "pipe", required=True, meaning="whose work is waited for"),
-    Attr("dst_pipe", "pipe", required=True, meaning="which waits"),
+    Attr("src_pipe", "pipe", required=True, meaning="the pipe that is waited for"),
+    Attr("dst_pipe", "pipe", required=True, meaning="the pipe that waits"),
 )
 _PIPE_RULES = (
     _one_pipe("src_pipe", "dst_pipe"),
@@ -87,7 +87,7 @@ FLAG = order_family(
 )
 DYNAMIC_FLAG = Family(
     "flags",
-    "a flag whose event id is known when it runs",
+    "a flag with an event id computed at run time",
     "scalar",
     operands=(read("event_id", "index"),),
     attrs=_PIPES,
@@ -121,7 +121,7 @@ for _suffix, _family in {"": FLAG, "_dyn": DYNAMIC_FLAG}.items():
         order=WaitFlag(),
         cxx=_CXX[_suffix].format("wait_flag"),
         pipe="@dst_pipe",
-        notes="One page says a flag stays for later waiters; hardware and programs consume it.",
+        notes="On one page a flag stays for later waiters; hardware and programs consume it.",
         example=f"pto.wait_flag{_suffix}{_WHERE[_suffix]}",
         cite=(f"{_PAGES}/wait-flag.md", _TD),
     )
@@ -228,7 +228,7 @@ BUFFER_ID = order_family(
     cost="flag",
 )
 _CONTESTED = (
-    "A profile table of the pto-isa page says a2a3 has buffer ids; td, manual and headers say a5.",
+    "One table of the pto-isa page lists buffer ids for a2a3; td, manual and headers for a5.",
 )
 
 BUFFER_ID.row(
@@ -296,7 +296,7 @@ def _index_exists(array: t.EventIdArray, index: int) -> str | None:
 
 EVENT_IDS.row(
     "declare_eventid_array",
-    "array = as many event ids as its type says, not yet set",
+    "array = event ids, as many as its type gives, not yet set",
     body=arrays.DECLARE,
     results=Result("array", "event ids"),
     text="{} -> results",

@@ -121,7 +121,7 @@ QUEUE = tile_family(
 )
 QUEUE.row(
     "tpush",
-    "wait for a free slot, copy the tile (or its half) into it, tell the other side",
+    "wait for a free slot, copy the tile (or its half) into it, signal the other side",
     body=meaning.PUSH,
     order=Push(),
     pipe=_PUSHED,
@@ -133,8 +133,8 @@ QUEUE.row(
     ),
     notes=(
         _ODD,
-        "an entry in global memory, from talloc, is not copied: tpush only tells of it",
-        "free slots are told half a ring at a time: push 8 of 8 slots waits for four tfrees",
+        "an entry in global memory, from talloc, is not copied: tpush only signals it",
+        "free slots are signalled half a ring at a time: push 8 of 8 slots waits for four tfrees",
     ),
     cxx="TPUSH<split> pipe_handle tile | TPUSH<split=0> tile pipe_handle",
 )
@@ -184,7 +184,7 @@ _LOWERED = "frontend form, lowered to {}; the queue is made by aic_ or aiv_initi
 _NO_ENTRY = "- C++ holds the queue: TPipe"
 _CALL = "= {}<decltype(queue{{id}}), {}{{split}}>(queue{{id}}{})"  # of a TPipe
 _OF_TILE = ("decltype({tile}), ", ", {tile}")
-_GM_ONLY_A2A3 = "entries in global memory: a2a3 only, says the IR manual"
+_GM_ONLY_A2A3 = "entries in global memory: a2a3 only, by the IR manual"
 
 
 def _family(subject: str, side: str, way: str, meaning: str) -> Family:
@@ -220,7 +220,7 @@ for _side, _peer, _to in (("cube", "aiv", "C2V"), ("vector", "aic", "V2C")):
     )
     PUSH_FROM[_side] = _queue.row(
         f"tpush_to_{_peer}",
-        f"copy the tile into the next free {_to} slot, or tell of an entry, and signal",
+        f"copy the tile into the next free {_to} slot, or pass an entry, and signal",
         body=meaning.PUSH_TO,
         order=Push(),
         cxx=_CALL.format("TPUSH", *_OF_TILE),

@@ -230,7 +230,7 @@ LOWERED = handle_family(
 )
 GLOBAL_QUEUE = LOWERED.row(
     "initialize_l2g2l_pipe",
-    "pipe = a queue whose slots lie in global memory (a2a3)",
+    "pipe = a queue with slots in global memory (a2a3)",
     body=meaning.INIT_GLOBAL,
     order=OpenQueue(),
     operands=(read("gm_addr", "any"), read("local_addr?", "any"), read("peer_local_addr?", "any")),
@@ -248,7 +248,7 @@ GLOBAL_QUEUE = LOWERED.row(
 )
 LOCAL_QUEUE = LOWERED.row(
     "initialize_l2l_pipe",
-    "pipe = a queue whose slots lie in the consumer's local buffer (a5)",
+    "pipe = a queue with slots in the consumer's local buffer (a5)",
     body=meaning.INIT_LOCAL,
     order=OpenQueue(in_local=True),
     operands=(read("local_addr", "any"), read("peer_local_addr?", "any")),

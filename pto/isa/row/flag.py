@@ -1,4 +1,4 @@
-"""Flags between two pipes: kinds of operation become pipes; a profile says which flags are equal.
+"""Flags between two pipes: kinds of operation become pipes; a profile defines equal flags.
 
 The engines, the schedules and the sanitizer all find a flag by its `key_of`, and show the flag.
 """

@@ -174,7 +174,7 @@ class OfSignal(Order):
 
 @dataclass(frozen=True, slots=True)
 class Notify(OfSignal):
-    """Sets the first signal word, or adds to it if an attribute says so."""
+    """Sets the first signal word, or adds to it if an attribute selects addition."""
 
     how: str = "notifyOp"
     adds: str = "atomic_add"

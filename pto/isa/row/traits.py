@@ -71,7 +71,7 @@ class Traits:
     names_only: bool = False  # names storage or describes it, and touches no byte of it
     # writes a part of its destination that data choose: "*", or beside this operand
     partial: str = ""
-    # row i of its destination follows from row i of its sources, which its body does not tell
+    # row i of its destination depends only on row i of its sources (not visible in its body)
     by_rows: bool = False
     # order
     uncached: bool = False  # a scalar access that goes past the data cache

@@ -141,7 +141,7 @@ class Mask(Type):
 class LogicalVReg(Type):
     """`!pto.vmi.vreg<256xui16>`: a vector of any length that a compiler spreads over registers.
 
-    How it does so (`layout`) may be written; it says nothing about values.
+    How it does so (`layout`) may be written; it does not change values.
     """
 
     kind: ClassVar[str] = "logical vector"

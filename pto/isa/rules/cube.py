@@ -1,7 +1,7 @@
 """Rules of the matrix unit and the fixpipe: where accumulators, scales and tables of them lie.
 
 The units take the address of one operand and find the others by it, or count addresses in units of
-a table. What the headers do then is a warning (PTO-L066): text compilers accept these programs, and
+a table. A violation is a warning (PTO-L066): text compilers accept these programs, and
 a run executes them as they are written.
 """
 

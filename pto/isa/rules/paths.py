@@ -47,7 +47,7 @@ _MODES = {
 
 
 def unlike_widths(case: Case, *names: str) -> str | None:
-    """A text that names the first operand whose elements are not as wide as those of the last."""
+    """A text that names the first operand with elements of another width than those of the last."""
     elems = [(n, e) for n in names if (e := case.elem(n)) is not None and e.itemsize]
     return odd_one(elems, attrgetter("name"), lambda a, b: a.itemsize == b.itemsize)
 

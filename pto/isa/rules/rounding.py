@@ -56,7 +56,7 @@ def _is_exact(src: DType, dst: DType) -> bool:
 
 
 def _asked(case: Case) -> tuple[Pair, Round] | None:
-    """The pair of types and the mode that is asked for; None if nothing is rounded."""
+    """The pair of types and the requested mode; None if the conversion does not round."""
     types, mode = _types(case), round_mode(case.word("rmode") or "RINT")
     if types is None or mode is Round.NONE or _is_exact(*types):
         return None
@@ -93,7 +93,7 @@ def mode_exists(case: Case) -> str | None:
 
 @rule(LIBRARY, "expects a rounding mode that the header passes on", severity="warning")
 def header_has_mode(case: Case) -> str | None:
-    """A run rounds as PTOAS does, whose vcvt has the mode."""
+    """A run rounds like PTOAS, where vcvt has the mode."""
     request = _asked(case)
     if request is None or not _is_ignored(case.profile.name, request[0], request[1].name):
         return None

@@ -237,7 +237,7 @@ def row_by_row(src: TileType, dst: TileType, offset: int, pitches: tuple[int, in
 
 
 def _region(tile: TileType) -> tuple[int, int]:
-    """Rows that are accessed and bytes of each, as far as the type says."""
+    """Rows that are accessed and bytes of each, as far as the type gives them."""
     if tile.layout != ND:
         return tile.rows, tile.cols * tile.itemsize
     rows, cols = tile.valid
@@ -383,7 +383,7 @@ def library_types(case: Case, name: str, types: str) -> str | None:
     return None if tile_type is None or tile_type in types.split() else f"{name} is {tile_type}"
 
 
-@rule_of(LIBRARY, "expects a chip whose library defines it", id="defined", severity="warning")
+@rule_of(LIBRARY, "expects a chip with a library that defines it", id="defined", severity="warning")
 def undefined(case: Case, why: str) -> str | None:
     """An instruction without a definition in the library of a chip."""
     return why

@@ -60,7 +60,7 @@ def in_source(case: Case, sizes: tuple[int | None, int | None]) -> tuple[int | N
 
 
 def window_step(case: Case, whole: str) -> Step:
-    """The rows and columns at whose multiples a window of `whole` starts on this profile."""
+    """The rows and columns that divide the start of a window of `whole` on this profile."""
     src = case.tile("src")
     dst = case.tile("dst")
     tile = case.tile(whole)
@@ -177,7 +177,7 @@ def _unaligned(at: Sequence[int | None], step: Step, tile: TileType) -> str | No
 
 
 def inside_a_box(name: str, at: Sequence[int], step: Step, tile: TileType) -> PtoError:
-    """The error for a window whose start is known only in a run."""
+    """The error for a window with a start computed at run time."""
     sentence = f"'{name}' op expects the window to start at a box or block"
     return fail("PTO-S061", f"{sentence}: {_unaligned(at, step, tile)}")
 
@@ -243,7 +243,7 @@ def _beside(at: Extents, size: Extents, boxes: Step, region: Extents) -> str | N
 
 
 def beside_the_window(name: str, at: Step, size: Step, boxes: Step, region: Step) -> PtoError:
-    """The error for a window whose start or size is known only in a run."""
+    """The error for a window with a start or size computed at run time."""
     return fail("PTO-S085", f"'{name}' op {_KEEPS}: {_beside(at, size, boxes, region)}")
 
 

@@ -70,7 +70,7 @@ for _traits, _where in (
     (Traits(side="cube"), "the cube of a core"),
     (
         Traits(side="vector"),
-        "both vector sub-blocks of a core; get_subblock_idx tells them apart",
+        "both vector sub-blocks of a core; get_subblock_idx distinguishes them",
     ),
 ):
     SECTIONS[_traits.side] = SECTION.row(

@@ -136,7 +136,7 @@ WHILE = SCF.row(
 )
 CONDITION = SCF.row(
     "condition",
-    "go on looping, or leave with these values",
+    "continue the loop, or leave it with these values",
     body=Control.CONDITION,
     operands=(read("condition", "i1"), read("args*", "any")),
     text="( $condition ) {} <? $args* : types(args) >",

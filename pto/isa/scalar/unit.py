@@ -33,7 +33,7 @@ MEMORY = _family(
 )
 LOCAL_ARRAY = _family("local arrays", "small arrays of the scalar unit", cite=_WHERE)
 REGISTER = _family("control registers", "modes of later instructions", cite=_VTD)
-DEBUG = _family("debugging", "what a program says about itself", cost="free", cite=_WHERE)
+DEBUG = _family("debugging", "metadata of a program", cost="free", cite=_WHERE)
 
 # ---- queries
 

@@ -160,7 +160,7 @@ for _name, _words, _own in (
 
 SYNCTHREADS = ORDER.row(
     "syncthreads",
-    "no work item goes on before all have come here",
+    "no work item continues before all have arrived here",
     body=meaning.SYNCTHREADS,
 )
 for _name, _meaning in {

@@ -71,7 +71,7 @@ for _name in ("sin", "cos"):
         operands=read("value", "number"),
         scope=INSIDE,
         rules=(value_in("value", "f32"), same_type("value", "result")),
-        notes="the compiler takes it from a software library; no document says its bits",
+        notes="the compiler takes it from a software library; no document defines its bits",
     )
 for _name, _meaning, _types in (
     ("fmin", "smaller of lhs and rhs", "f16 f32 bf16 f16x2 bf16x2"),

@@ -162,8 +162,8 @@ SELECT.row(
         out_of_place("mask", "src0", "src1", dst="tmp").on("a2a3"),  # gets an address first
     ),
     notes=(
-        "tmp is used on a2a3 only: 16 bytes for 16-bit data, 8 for 32-bit data. The page has it"
-        " of u32; programs have it of any type.",
+        "tmp is used on a2a3 only: 16 bytes for 16-bit data, 8 for 32-bit data. On the page it "
+        "has type u32; programs use any type.",
         "The C++ simulator reads the mask as one stream of bits, which differs from the NPUs"
         " where the valid columns of dst are not 8 times those of mask.",
     ),
@@ -192,5 +192,5 @@ SELECT.row(
         same_dtype("tmp", "src").on("a2a3"),
         out_of_place("mask", "src", dst="tmp").on("a2a3"),
     ),
-    notes="tmp is used on a2a3 only, to hold the scalar; PTOAS asks for a row of src.",
+    notes="tmp is used on a2a3 only, to hold the scalar; PTOAS requires a row of src.",
 )

@@ -170,7 +170,7 @@ CONVERT.row(
         ),
         "Without sat_mode NPUs cut f16 to i8, u8 and i16, f32 to i16, i64 to i32 and i32 to i16,"
         " and clamp the rest; the C++ simulator cuts always.",
-        "Without tmp a2a3 clamps the pairs it does not cut by default, whatever sat_mode says.",
+        "Without tmp a2a3 ignores sat_mode and clamps the pairs that it does not cut by default.",
         "Packed types count their columns in items of two values (PTO_IR_manual.md): src of 16x64"
         " goes with dst of 16x32. The C++ tiles count values.",
         "f32 to f32 rounds to integral values. Into hifloat8 ties go away from zero and nothing"

@@ -28,8 +28,8 @@ tile_family("print", "look at data while a program runs", subject="src", cost="f
         "waits for every pipe first; PTOAS gives it the vector pipe",
         "the C++ interface also prints mat and acc tiles, through a buffer in global memory, and"
         " has other number formats",
-        "numbers are %6.2f and %6d in the IR manual, %8.4f and %8d in the headers; we print four"
-        " decimals, or an exponent where that says nothing, and the ends of rows beyond 128",
+        "numbers are %6.2f and %6d in the IR manual, %8.4f and %8d in the headers; we print four "
+        "decimals, or an exponent where these would be zeros, and the ends of rows beyond 128",
     ),
     cxx="TPRINT src _?",
 )

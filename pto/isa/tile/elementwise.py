@@ -1,7 +1,7 @@
 """Tile arithmetic element by element: two tiles to one, or one to one.
 
 A family holds what its rows share; a row adds its name, its meaning and the element types each
-profile takes. Parser, verifier, engines and docs read them (`row/instr.py` says how).
+profile takes. Parser, verifier, engines and docs read them (see `row/instr.py`).
 With a scalar: `elementwise_scalar.py`. Bit by bit: `bitwise.py`. Several in one: `fused.py`.
 """
 
@@ -163,8 +163,8 @@ BINARY.row(
     rules=remainder_rules("src0", "src1", rows=has_rows(2).as_warning),  # April's programs have one
     notes=(
         "PTO_IR_manual.md has fmod, the sign of src0; the page and every header have this.",
-        "tmp matters on a2a3, whose header wants RowStride + 2 * ceil(RowStride / 64) columns;"
-        " PTOAS asks for two rows of dst's valid columns, and so do we.",
+        "tmp matters on a2a3: the header needs RowStride + 2 * ceil(RowStride / 64) columns; "
+        "PTOAS requires two rows of dst's valid columns, and so do we.",
     ),
     cite=("pto-isa docs/isa/TREM.md", "PTOAS docs/PTO_IR_manual.md"),
 )
@@ -211,7 +211,7 @@ BINARY.row(
         covers_columns("1/8 of ").on("a2a3"),
         apart("src0", "src1", "tmp", "dst", same=True).on("a2a3"),
     ),
-    notes="tmp holds a mask and one row more on a2a3, where PTOAS asks for dst's shape instead.",
+    notes="tmp holds a mask and one row more on a2a3, where PTOAS requires dst's shape instead.",
     example="pto.tprelu ins(%src0, %src1, %tmp : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 17x64xui8>)"
     " outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",

@@ -144,7 +144,7 @@ _TMP_NOTE = "tmp is working space of a2a3; a5 ignores it, and PTOAS refuses it t
 _BF16_NOTE = "on a5 bf16 is in the headers, not in the IR manual"
 # arguments of the C++ templates that tile libraries expand these into
 _TEMPLATE = tuple(
-    Attr(name, "any", meaning="a hint of a code template: it says nothing about values")
+    Attr(name, "any", meaning="a hint of a code template: it does not change values")
     for name in ("src1Col", "src0eqdst", "highPrecision")
 )
 BY_ROW = tile_family(

@@ -52,7 +52,7 @@ _MODES = ("ND2NZ", "NZ2ND", "ND", "ND2NZ2")
 
 WINDOW = tile_family(
     "window",
-    "copy a window of one tile to or from another, with the change of layout the types tell",
+    "copy a window of one tile to or from another; the types define the change of layout",
     rules=(
         same_dtype("src", "dst").out_of("mat vec").on(NPU),
         acc_options,
@@ -145,7 +145,7 @@ TEXTRACT = WINDOW.row(
     ),
     generic="src indexRow indexCol dst fp? preQuantScalar?",
     attrs=(
-        Attr("mode", "str", values=_MODES, meaning="the change of layout, else told by the types"),
+        Attr("mode", "str", values=_MODES, meaning="the change of layout; default: from the types"),
         RELU,
         PAIRS,
         ACC_TO_VEC,
@@ -195,15 +195,15 @@ TEXTRACT = WINDOW.row(
         in_layout("dst", "NZ").into("mat").out_of("acc").on(NPU).current,
     ),
     notes=(
-        "modes: the PTO manual has them as an argument, headers and PTOAS tell the change"
-        " from the layouts; written, a mode must agree with them",
+        "modes: the PTO manual has them as an argument, headers and PTOAS derive the change from "
+        "the layouts; a written mode must agree with them",
         "vec->left and vec->right exist with a mode only: the manual has them, no header does",
-        "a written mode packs the valid elements of the boxed side without gaps, as the manual"
-        " says; without one they lie where the tile's layout puts them, as tmatmul reads them",
+        "a written mode packs the valid elements of the boxed side without gaps, as in the "
+        "manual; without one they are placed by the tile's layout, as tmatmul reads them",
         "PTOAS takes any offset for mat->left and mat->right on a5; the header cuts it to whole"
         " boxes, so a row inside a box is a warning, and a run refuses it",
         "left: PTOAS reads ZZ and NZ as the one its target has, ZZ on a2a3 and NZ on a5",
-        "pipe: the IR manual says V only; event.hpp and the td tell it by the roles",
+        "pipe: the IR manual has V only; event.hpp and the td choose it by the roles",
     ),
     cite=("pto-isa docs/isa/TEXTRACT.md", "PTO manual, Layout Reference: Compact Mode in TEXTRACT"),
     cxx="TEXTRACT dst src indexRow=0 indexCol=0 | "
@@ -233,7 +233,7 @@ WINDOW.row(
             "mode",
             "str",
             values=(*_MODES, "SPLIT2", "SPLIT4"),
-            meaning="the change of layout, else told by the types; SPLITn: n bursts, same result",
+            meaning="the change of layout; default: from the types; SPLITn: n bursts, same result",
         ),
         Attr("tinsertMode", "tinsert_mode", meaning="how many bursts; the result is the same"),
         RELU,
@@ -260,7 +260,7 @@ WINDOW.row(
         FRACTAL_512.on("a2a3"),
     ),
     notes=(
-        "TINSERT.md says a2a3 has acc->mat only; its header also has vec->vec of ND tiles",
+        "TINSERT.md lists acc->mat only for a2a3; the header also has vec->vec of ND tiles",
         "left->vec and right->vec exist with a mode only: the manual has them, no header does",
         "acc->vec on a5 is in the header and not in PTOAS; f32 stays f32 in mat on a5 only",
     ),

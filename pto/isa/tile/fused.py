@@ -1,6 +1,6 @@
 """Tile instructions that do several elementwise operations in one; what is fused is named in order.
 
-No hidden FMA: every operation rounds to the element type unless the row says otherwise.
+No hidden FMA: every operation rounds to the element type, except where the row differs.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ for _name, _meaning, _body, _note in (
         "tfusedmuladdrelu",
         "dst = max(0, src0 * dst + src1)",
         Lane(arithmetic.mul_add_relu),
-        "The page's formula leaves the max out; the name and the headers have it.",
+        "The formula of the page omits the max; the name and the headers include it.",
     ),
     ("tmuladddst", "dst = src0 * src1 + dst", Lane(arithmetic.mul_add_into), ""),
 ):

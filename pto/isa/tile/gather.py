@@ -56,7 +56,7 @@ def _by_index(case: Case) -> bool:
 
 
 def _only(kind: str, rule: Rule) -> Rule:
-    """The rule, for this form of tgather; what it says about regions is not true of all forms."""
+    """The rule for this form of tgather; other forms have other regions."""
     limited = rule.only_if(lambda case: form(case) == kind)
     sentence = f"{rule.sentence} in the {kind} form"
     return replace(

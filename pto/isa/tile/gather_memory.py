@@ -57,8 +57,9 @@ def _index_shape(case: Case, data: str) -> str | None:
 
 
 _MODE_NOTE = (
-    "C++ names the mode (row by default on NPUs; the CPU simulator always takes elements); the IR"
-    " has no word for it, so the shape of idx decides, elements first; coalesce says it"
+    "C++ names the mode (row by default on NPUs; the CPU simulator always takes elements); the IR "
+    "has no attribute for it, so the shape of idx decides, elements first; coalesce sets it "
+    "explicitly"
 )
 _FLAT_NOTE = (
     "flat(mem) counts the elements of the view row by row; C++ adds the index to the pointer, which"

@@ -33,7 +33,7 @@ _STEPS = ("filter_h", "filter_w", "stride_h", "stride_w", "dilation_h", "dilatio
 
 IMG2COL = tile_family(
     "img2col",
-    "a feature map as the matrix whose product with the filters is the convolution",
+    "a feature map as a matrix; its product with the filters is the convolution",
     pipe="MTE1",
     rules=(*_PLANE_RULES, *(attr_at_least(name, 1) for name in (*_SIZES, *_STEPS))),
     cost="img2col",

@@ -77,7 +77,7 @@ _STANDARD = "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32"
 _ATOMIC = Attr(
     "atomicType", "atomic_type", default="atomic_none", meaning="combine with what is in memory"
 )
-_GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, where no view tells it")
+_GM_LAYOUT = Attr("layout", "layout", meaning="layout of the global side, if no view defines it")
 
 
 LOAD = tile_family(
@@ -99,7 +99,7 @@ STORE = tile_family(
 )
 MOVE = tile_family(
     "move",
-    "dst[i,j] = src[i,j]; a change of layout is told by the two tile types",
+    "dst[i,j] = src[i,j]; the two tile types define the change of layout",
     # pto-isa event.hpp
     pipe=PipeBy(
         ("src", "dst"),
@@ -312,7 +312,7 @@ STORE.row(
         _acc_columns.out_of("acc").on(NPU),
     ),
     notes=(
-        "pipe: event.hpp says FIX, the IR manual MTE3, the td leaves it unset",
+        "pipe: event.hpp has FIX, the IR manual MTE3, the td leaves it unset",
         "the CPU simulator scales by row for column-major tiles; hardware scales by column",
     ),
     example="pto.tstore_fp ins(%src, %fp : !pto.tile_buf<acc, 32x32xi32, blayout=col_major,"
@@ -408,7 +408,7 @@ TMOV = MOVE.row(
         keeps_layout.on("a2a3"),
     ),
     notes=(
-        "acc->vec on a2a3: PTOAS and its programs have it, the header asserts against it",
+        "acc->vec on a2a3: PTOAS and its programs use it, the header asserts against it",
         "vec->mat on a2a3: a queue where cube and vector are two functions, as acc->vec is",
         "with a vec tile in place of fp, working space, exponents of MX groups go into boxes",
         "TMOV.md proposes tmov.m2l, m2r, m2b, m2s, a2v, v2v; PTOAS reads tmov and tmov.fp only",
@@ -437,6 +437,6 @@ MOVE.row(
         FRACTAL_512.on("a2a3"),
         table_at("fp").on(NPU),
     ),
-    notes="pipe: event.hpp says FIX, the td MTE1, the IR manual V",
+    notes="pipe: event.hpp has FIX, the td MTE1, the IR manual V",
     cite="pto-isa docs/isa/TMOV_FP.md",
 )

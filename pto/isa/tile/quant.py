@@ -66,7 +66,7 @@ def _word_by_row(case: Case, name: str) -> str | None:
     tile = case.tile(name)
     if tile is None or tile.rows == 1 or tile.layout.blayout.value == "col_major":
         return None
-    return None if tile.cols == 1 else f"it is {tile}, whose [1, 0] is word {tile.cols}"
+    return None if tile.cols == 1 else f"it is {tile}, where [1, 0] is word {tile.cols}"
 
 
 @rule_of("PTO-S041", "expects a word of {name} for each row of dst")
@@ -244,8 +244,8 @@ tile_family(
     notes=(
         "C++ overloads TQUANT; PTOAS has no text for it, so the name and text here are ours.",
         "exp is the exponent field of the maximum less 8 (MXFP8) or 2 (MXFP4), 0 below that and"
-        " 0xFF for NaN; NV takes max / 448 or max / 6 instead and rounds up. The page says 1 for"
-        " MXFP4.",
+        " 0xFF for NaN; NV takes max / 448 or max / 6 instead and rounds up. The page has 1 for "
+        "MXFP4.",
         "The page has hardware round stochastically; its tests, the C++ simulator and we round to"
         " nearest even.",
         "exp, max and scaling hold a value for each group: at [i,j] where their valid region is"

@@ -141,7 +141,7 @@ TRESHAPE = RESHAPE.row(
     notes=(
         "the manual writes ins/outs; the td and programs give a result that shares src's storage",
         "pipe: event.hpp and the td say S, the IR manual V",
-        "the CPU simulator alone asks for float with float and integer with integer",
+        "only the CPU simulator requires float with float and integer with integer",
     ),
 )
 
@@ -206,9 +206,10 @@ TRANSPOSE.row(
     a2a3=_COMMON,
     a5=f"{_COMMON} f8e4m3 f8e5m2 e8m0 hifloat8",
     notes=(
-        "a5: of one byte TTRANS.md and PTOAS have i8 and u8; the header tells widths apart alone,"
-        " and its tests transpose float8 types",
-        "the IR manual says a5 transposes the whole shape; TTRANS.md and the header use src's valid"
+        "a5: of one byte TTRANS.md and PTOAS have i8 and u8; the header distinguishes only "
+        "widths, and its tests transpose float8 types",
+        "in the IR manual a5 transposes the complete shape; TTRANS.md and the header use src's "
+        "valid"
         " region",
         "C++: between convolution tiles it is `ttrans_conv`",
     ),
@@ -264,7 +265,7 @@ CONCAT.row(
         write("dst"),
         write("dstIdx?"),
     ),
-    attrs=Attr("candidates", "any", meaning="of a compiler: says nothing about values"),
+    attrs=Attr("candidates", "any", meaning="for a compiler: it does not change values"),
     npu=_COMMON,
     rules=(
         same_dtype("src0Idx", "src1Idx"),
@@ -336,8 +337,7 @@ INTERLEAVE.row(
     rules=(_halves, _even_columns("src0")),
     notes=(
         _CPP_ONLY,
-        "one source: the page says all valid shapes are equal and that dst is half; the code checks"
-        " half",
+        "one source: on the page all valid shapes are equal and dst is half; the code checks half",
     ),
     cxx="TDEINTERLEAVE dst1 dst0 src1 src0 | TDEINTERLEAVE dst1 dst0 src0",
 )

@@ -184,7 +184,7 @@ def _row_stages(case: Case) -> int | None:
 
 ROW_INDICES = tile_family(
     "row search",
-    "dst[i,0] = the column j where src[i,j] is extreme, and its value if asked for",
+    "dst[i,0] = the column j where src[i,j] is extreme, optionally with its value",
     operands=(read("src"), work_tile(like("src")), write("dstVal?"), write("dst")),
     subject="src",
     rules=(
@@ -226,8 +226,8 @@ for _name, _word in {"trowargmax": "greatest", "trowargmin": "least"}.items():
             "of equal elements the CPU simulator and we take the first; the hardware's choice is"
             " not stated. NaN counts only where it is the first element",
             "dstVal is the overload of the C++ interface; PTOAS has the index alone",
-            "PTOAS wants tmp to have src's valid region; we ask for the bytes the page names, on"
-            " a2a3 only",
+            "PTOAS requires tmp to have src's valid region; we require the bytes given on the "
+            "page, on a2a3 only",
         ),
     )
 
@@ -357,12 +357,12 @@ def _countable_rows(case: Case, src: TileType) -> str | None:
     rows = src.valid[0]
     if src.itemsize != 2 or case.type("dstVal") or rows is None or rows <= _EXACT_IN_HALF + 1:
         return None
-    return f"src has {rows} rows, whose numbers are rounded to f16"
+    return f"src has {rows} rows, and their numbers are rounded to f16"
 
 
 COLUMN_INDICES = tile_family(
     "column search",
-    "dst[0,j] = the row i where src[i,j] is extreme, and its value if asked for",
+    "dst[0,j] = the row i where src[i,j] is extreme, optionally with its value",
     operands=ROW_INDICES.operands,
     subject="src",
     rules=(

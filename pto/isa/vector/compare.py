@@ -109,8 +109,8 @@ SELECT.row(
     rules=(same_lanes("src1", "src0"), same_vreg("src0", "result")),
     notes=(
         "the PTO manual (Profiles) lists it for a5; the current text took it off the a5 surface",
-        "no operand carries the predicate: an integer src1 selects as in vselr, whose visible"
-        " result the page gives it; any other is an error that says so",
+        "no operand carries the predicate: an integer src1 selects as in vselr, the visible "
+        "result on the page; any other is an error",
         "PTOAS checks src1 as an index register, the manual's page has it of src0's type: both"
         " have src0's lanes",
     ),

@@ -54,7 +54,7 @@ for _name, _which, _body in (
         cxx=f"{_name} acc>result source mask bin",
         types="u16",
         profiles="a5",
-        notes="bin is 0 or 1 (Bin_N0, Bin_N1 of the headers); of others no source says what",
+        notes="bin is 0 or 1 (Bin_N0, Bin_N1 of the headers); no source defines others",
         example=f"%h = pto.{_name} %acc, %src, %mask, %bin : !pto.vreg<128xui16>,"
         " !pto.vreg<256xui8>, !pto.mask<b8>, i32 -> !pto.vreg<128xui16>",
         cite="PTOAS docs/isa/micro-isa/10-reduction-ops.md",

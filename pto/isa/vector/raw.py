@@ -9,7 +9,7 @@ from pto.isa.rules.vector import vector_family
 _CITE = "PTOAS include/PTO/IR/VPTOUbOps.td"
 RAW = vector_family(
     "raw vector",
-    "repeats of eight 32-byte blocks of UB; strides count blocks; lanes as the mask says",
+    "repeats of eight 32-byte blocks of UB; strides count blocks; lanes by the mask",
     scope="",
     text="$operands {} : types",
     profiles="a2a3 a5",

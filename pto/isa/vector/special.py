@@ -87,7 +87,7 @@ FUSED.row(
     types=f"{HALVES_AND_WORDS} {WIDE_FLOATS}",
     subject="acc",
     rules=(same_vreg("acc", "lhs", "rhs", "result"), mask_fits("acc", "mask")),
-    notes="the text writes active lanes only; its golden cannot tell zeroing from merging",
+    notes="the text writes active lanes only; its golden cannot distinguish zeroing from merging",
     cite=spec(5270),
 )
 FUSED.row(
@@ -122,8 +122,8 @@ FUSED.row(
         dtype_in("result", "f16"),
     ),
     notes=(
-        "beyond the range of f16 it saturates, as vcvt of its header does; no text says so",
-        "the text rounds by A alone; no source says whether the product is rounded to f32 before",
+        "beyond the range of f16 it saturates, as vcvt of its header does; no text states it",
+        "the text rounds by A alone; no source defines if the product is rounded to f32 before",
     ),
     profiles="a5",
     example='%h = pto.vmulscvt %v, %scale, %mask, "A", "EVEN" : !pto.vreg<64xf32>, f32,'
@@ -236,7 +236,7 @@ for _name, (_meaning, _body, _plain) in {
         rules=same_dtype("source", "destination"),
         notes=(
             f"only the manual has it, and the fields of config are not documented: 0 is {_plain},"
-            " anything else an error that says so"
+            " anything else is an error"
         ),
         cite=page(f"vector/ops/sfu-and-dsa-ops/{_name}"),
     )

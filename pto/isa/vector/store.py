@@ -106,7 +106,7 @@ STORE.row(
     subject="low",
     rules=same_vreg("low", "high"),
     aliases="vstx2",
-    notes="an older page lets the mask gate the store; the current text says it is ignored",
+    notes="on an older page the mask gates the store; in the current text it is ignored",
     cite=spec(2749),
 )
 STORE.row(
@@ -155,7 +155,7 @@ STORE.row(
     ),
     notes=(
         "where two lanes hit one address one write wins, and which is not defined: here the higher",
-        "PTOAS takes 32-bit offsets only, the text also 16-bit values, whose offsets are 16-bit",
+        "PTOAS takes 32-bit offsets only, the text also 16-bit values with 16-bit offsets",
     ),
     example="pto.vscatter %v, %ub, %offsets, %mask : !pto.vreg<64xf32>, !pto.ptr<f32, ub>,"
     " !pto.vreg<64xi32>, !pto.mask<b32>",

@@ -15,7 +15,7 @@ TD = "PTOAS include/PTO/IR/VMIOps.td (2026-08)"
 NUMBERS = "i8 u8 i16 u16 i32 u32 f16 bf16 f32"
 INTEGERS = "i8 u8 i16 u16 i32 u32"
 FLOATS = "f16 bf16 f32"
-PMODE = Attr("pmode", "str", ("zero", "merge"), default="zero", meaning="lanes whose mask is off")
+PMODE = Attr("pmode", "str", ("zero", "merge"), default="zero", meaning="inactive lanes")
 GROUP = Attr("group", "int", meaning="how many groups of lanes there are", older=("num_groups",))
 GENERIC = Traits(generic="*")
 MASK = read("mask?", "logical mask")

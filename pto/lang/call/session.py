@@ -77,7 +77,7 @@ class Session(Protocol):
         return False
 
     def is_loose(self, value: Value) -> bool:
-        """True for a loop argument whose type its first use decides."""
+        """True for a loop argument that takes the type of its first use."""
         return False
 
     def tighten(self, value: Value, type: ScalarType | None) -> None:

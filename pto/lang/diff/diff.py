@@ -119,7 +119,7 @@ class ComparedCall:
         try:
             return blame(specialised.module, run, dynamic.index(name), offset, width), None
         except PtoError as error:
-            return None, f"who wrote this cannot be told: watched, the run ends with {error}"
+            return None, f"the writer is unknown: under the sanitizer the run ends with {error}"
 
 
 def _compared(

@@ -359,7 +359,7 @@ def _find(sign: str, *operands: Tile | None, spread: str | None = None) -> Instr
 def _served(
     sign: str, a: Tile, b: Tile | None = None, *, number: bool = False, spread: str | None = None
 ) -> Instr:
-    """The row of an operator; raises if the profile does not have it for this element type."""
+    """The row of an operator; raises if the profile lacks it for this element type."""
     row = _find(sign, *((a,) if b is None and not number else (a, b)), spread=spread)
     if row is None:
         raise mistake(

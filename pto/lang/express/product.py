@@ -56,7 +56,7 @@ def _operands(a: Tile, b: Tile) -> tuple[Tile, Tile]:
 
 
 def _slice_of_k(a: Tile, b: Tile) -> int:
-    """The length of the slices of a product whose operands are larger than L0; 0 if both fit.
+    """The length of the slices of a product with operands larger than L0; 0 if both fit.
 
     A slice takes at most half of each buffer, so that the next one is extracted meanwhile.
     """

@@ -27,7 +27,7 @@ def is_row(t: Tile) -> bool:
 
 
 def is_single(t: Tile) -> bool:
-    """True if one element of it is valid, or was asked for, whatever its shape."""
+    """True if one element of it is valid, or was requested, whatever its shape."""
     return t.asked == (1, 1) or same_region(current().region(t), (1, 1))
 
 
@@ -117,7 +117,7 @@ def _may_overlap(a: Tile, b: Tile) -> bool:
 
 
 def owner(t: Tile) -> tuple[Tile, tuple[Extent, Extent]]:
-    """The tile whose bytes a window shows, and where the window begins."""
+    """The tile behind a window, and the start of the window in it."""
     row: Extent = 0
     col: Extent = 0
     while t.window_of is not None:

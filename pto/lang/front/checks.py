@@ -97,7 +97,7 @@ def require_objects(a: object, b: object, sign: str) -> None:
         if isinstance(number, Scalar) and isinstance(other, int | float | Scalar):
             raise mistake(
                 "PTO-U202",
-                f"`{sign}` asks whether it is the same object, and a number of the program is known"
-                " when the kernel runs",
+                f"`{sign}` compares objects, but a number of the program has no value"
+                " while tracing",
                 help=f"compare the values with {'==' if sign == 'is' else '!='}",
             )

@@ -1,7 +1,7 @@
 """Generators of a kernel: they call the body of the `for` statement over them where they yield.
 
-A generator resumes its frame between two iterations, which a loop of the program cannot do. So it
-is rewritten to a function that calls the body of the `for` statement over it:
+A generator resumes its frame between two iterations, which a loop of the program cannot do. It
+is therefore rewritten to a function that calls the body of the `for` statement over it:
 
     for i in pto.range(n):        for i in pto.range(n):
         yield i               ->      if _pto_yield(i):  # the body left its loop

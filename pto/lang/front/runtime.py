@@ -149,7 +149,7 @@ def for_(
 
 
 def _iterable(items: object) -> object:
-    """The generator of an object whose class has a method `__iter__` that yields."""
+    """The generator of an object with a method `__iter__` that yields."""
     method = getattr(type(items), "__iter__", None)
     return fn(MethodType(method, items))() if isinstance(method, FunctionType) else items  # pyright: ignore[reportCallIssue]
 

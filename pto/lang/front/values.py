@@ -60,7 +60,7 @@ Values = dict[Key, Any]
 
 
 class OuterBlock:
-    """The body of a `for` statement over a generator, whose statements may call it anywhere."""
+    """The body of a `for` statement over a generator; its statements may call it anywhere."""
 
     def __init__(
         self, blocks: Iterable[Callable[..., object] | None], read_later: Iterable[str]

@@ -181,7 +181,7 @@ def left(sign: str) -> Callable[[Operators[T], object], T]:
 
 
 def right(sign: str) -> Callable[[Operators[T], object], T]:
-    """The method of an operator for a value on its right, beside one that does not have it."""
+    """The method of an operator for a value on its right, beside one that lacks it."""
     return lambda self, other: self.operate(sign, plain(other), self)
 
 

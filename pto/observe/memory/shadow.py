@@ -1,6 +1,7 @@
 """Last reads and writes of a local buffer, by footprint.
 
-Programs use the same addresses of a buffer repeatedly. So a footprint is made once and refers to
+Programs use the same addresses of a buffer repeatedly. A footprint is therefore made once and
+refers to
 all footprints that may share bytes with it: a few comparisons decide whether an access is ordered.
 Only if one of them is unordered, bytes are marked and compared (`granules.py`).
 """

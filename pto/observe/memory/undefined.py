@@ -256,7 +256,7 @@ def _diagnostic(
     agent = f" on {sink.agent}{counters_text(sink.op, sink.counters)}"
     name = sink.op.name.removeprefix("pto.")
     if sink.kind == "store" and all(told(origin.op) == told(sink.op) for origin in origins):
-        message = f"{name}{agent} copies bytes to global memory that nobody has written"
+        message = f"{name}{agent} copies bytes to global memory that were never written"
         harm = _harm(sink, origins, plain, other)
         if not harm:
             if plain.replaces_data(other):

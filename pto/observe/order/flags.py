@@ -92,7 +92,7 @@ def _unheard(order: RunOrder) -> list[Diagnostic]:
         side, sub, number = receiver
         who = f"vector {sub}" if side == "vector" else "the cube"
         many = f" {len(queue)} times" if len(queue) > 1 else ""
-        message = f"signal {number} of {thread.agent.name} to {who} is sent and{many} never heard"
+        message = f"signal {number} of {thread.agent.name} to {who} is sent but{many} never awaited"
         op = item.op
         finding = Diagnostic("PTO-D211", message, op.loc, "warning", notes=_sent(item))
         by_op.setdefault(id(op), finding)
@@ -172,7 +172,7 @@ class _Judge:
                 return "PTO-D204", message, blocked.op, notes
         never = [e for e, r in zip(stuck, reasons, strict=True) if not r.is_pending]
         if not never:
-            message = f"deadlock on {self._agent.name}: no pipe can go on"
+            message = f"deadlock on {self._agent.name}: no pipe can proceed"
             return "PTO-D200", message, stuck[0].op, []
         blocked = never[0]
         message = (

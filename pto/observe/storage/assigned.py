@@ -137,7 +137,7 @@ class AssignedTap(Hook):
         theirs = memory.slots[int(memory.owner[byte])]
         message = (
             f"{op.name.removeprefix('pto.')} on {core.name} reads a tile at"
-            f" {mine[0]:#06x}..{mine[1]:#06x}, whose bytes from {byte:#06x} on were overwritten"
+            f" {mine[0]:#06x}..{mine[1]:#06x}; its bytes from {byte:#06x} on were overwritten"
             f" through one at {theirs[0]:#06x}..{theirs[1]:#06x}: two tiles in use lie across each"
             " other"
         )

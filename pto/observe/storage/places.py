@@ -200,7 +200,7 @@ class PlaceTap(Hook):
         inside = counters_text(op, counters)
         message = (
             f"{op.name.removeprefix('pto.')} reads %{mine.name} on {core.name}"
-            f"{inside}, whose bytes were overwritten through"
+            f"{inside}after its bytes were overwritten through"
             f" %{theirs.name}: two buffers in use lie on the same bytes of"
             f" {access.memory.space.value.upper()}"
         )

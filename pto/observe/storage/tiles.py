@@ -324,7 +324,7 @@ class TileTap(Hook):
             return
         mine, theirs = self._roots.all[root], self._roots.all[other]
         message = (
-            f"{site.name} reads {mine.name} {site}, whose bytes {theirs.name} has overwritten: "
+            f"{site.name} reads {mine.name} {site} after {theirs.name} overwrote its bytes: "
             f"two tiles in use lie on the same bytes of {space.upper()}"
         )
         notes = (

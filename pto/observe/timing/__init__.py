@@ -1,10 +1,11 @@
 """How long a kernel takes on a chip, and what bounds it: the order of a run, with durations.
 
 `stream.py` records what every instruction comes after, by the model of pipes that the sanitizer
-uses; `price.py` says how long each keeps its pipe; `clock.py` puts the two together. `program.py`
-makes the program that a chip runs, `launch.py` describes blocks, `kinds.py` says which do the same,
-`traffic.py` and `cache.py` what they ask of memory, `shared.py` when they get it. `rounds.py`
-chooses the rounds that are simulated, `measure.py` times them, `report.py` says what it means. The
+uses; `price.py` computes how long each keeps its pipe; `clock.py` puts the two together.
+`program.py`
+makes the program that a chip runs, `launch.py` describes blocks, `kinds.py` finds identical
+ones, `traffic.py` and `cache.py` compute their memory traffic, `shared.py` its times. `rounds.py`
+chooses the rounds that are simulated, `measure.py` times them, `report.py` summarises them. The
 numbers are data of `target`, the amounts of work facts of the rows (`isa/cost`).
 """
 
@@ -55,7 +56,7 @@ def time(
     inputs, their results may still be there. warm: they had the same arrays. clean: it holds data
     of others, none of which has to be written back. `costs` replace numbers of the chip.
 
-    On profiles whose cores are apart a function for both is timed as `pto export` splits it.
+    On profiles with separate cores a function for both is timed as `pto export` splits it.
     Nothing is written to the arrays: an instruction on data only reports its accesses. With `data`
     the run uses copies, for programs with control flow that depends on data. Without `advice` waits
     and remedies are left out, which takes a third of the time: a search needs only the figure.

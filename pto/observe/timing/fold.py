@@ -117,7 +117,7 @@ def weights(stream: RecordStream) -> npt.NDArray[np.float64]:
 def busy(
     stream: RecordStream, times: Times, weight: Sequence[float], first: int = 0
 ) -> list[float]:
-    """Busy cycles of pipes with the jobs from `first` on, each as often as its weight says."""
+    """Busy cycles of pipes with the jobs from `first` on, each times its weight."""
     cycles, over = [0.0] * len(stream.pipes), [0.0] * len(stream.pipes)
     for n, often in enumerate(weight, first):
         pipe = stream.jobs[n].pipe

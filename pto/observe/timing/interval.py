@@ -1,8 +1,9 @@
 """The interval of a predicted time; its width follows from what each part of the time rests on.
 
 The time of the busiest core is divided among the costs along its critical path: each step takes the
-time by which it ends after the step that let it start. A part is as uncertain as the status of its
-cost says (`SPREAD` of `target/costs.py`). Parts of one status err together, since they come from
+time by which it ends after the step that let it start. The status of its cost defines how
+uncertain a part is (`SPREAD` of `target/costs.py`). Parts of one status err together, since they
+come from
 the same sources; parts of different status err independently.
 """
 

@@ -68,20 +68,20 @@ def parameters(*functions: Operation, numbers: Mapping[str, int] = _NONE) -> lis
 
     `numbers`: integer arguments by name, for views with sizes that depend on them.
     """
-    found = {name: LaunchParameter(name, type, None) for name, type in taken(functions)}
+    by_name = {name: LaunchParameter(name, type, None) for name, type in taken(functions)}
     for function in functions:
         args = function.regions[0].block.args
-        for a, name in zip(args, names_of(args, list(found)), strict=True):
+        for a, name in zip(args, names_of(args, list(by_name)), strict=True):
             reach = _reach(a, function, FunctionNames(), numbers)
             if reach is not None:
-                most = max(reach, found[name].elements or 0)
-                found[name] = LaunchParameter(name, found[name].type, most)
-    return list(found.values())
+                most = max(reach, by_name[name].elements or 0)
+                by_name[name] = LaunchParameter(name, by_name[name].type, most)
+    return list(by_name.values())
 
 
-def integers(given: Mapping[str, str]) -> dict[str, int]:
+def integers(texts: Mapping[str, str]) -> dict[str, int]:
     """The numbers among the words of a command line: `n=1024`, `n=0x400`."""
-    return {name: int(text, 0) for name, text in given.items() if _INTEGER.fullmatch(text)}
+    return {name: int(text, 0) for name, text in texts.items() if _INTEGER.fullmatch(text)}
 
 
 def _reach(
@@ -93,14 +93,18 @@ def _reach(
         return int(np.prod(sizes)) if len(sizes) == len(arg.type.shape) else None
     if not isinstance(arg.type, t.Ptr):
         return None
-    found = [_spanned(op, arg, numbers) for op in function.walk()]
-    found += [_slots(op, arg) for op in function.walk()]
+    extents = [_spanned(op, arg, numbers) for op in function.walk()]
+    extents += [_slots(op, arg) for op in function.walk()]
     for op in function.walk():
         callee = names.find(op.attrs.get("callee"), function)
         inner = callee.regions[0].block.args if callee is not None else []
         pairs = zip(op.operands, inner, strict=False)
-        found += [_reach(own, callee, names, _NONE) for v, own in pairs if callee and v is arg]
-    return max((n for n in found if n is not None), default=None)
+        extents += [
+            _reach(callee_arg, callee, names, _NONE)
+            for v, callee_arg in pairs
+            if callee and v is arg
+        ]
+    return max((n for n in extents if n is not None), default=None)
 
 
 def _spanned(op: Operation, arg: Value, numbers: Mapping[str, int]) -> int | None:
@@ -145,26 +149,26 @@ def _slots(op: Operation, arg: Value) -> int | None:
     return None
 
 
-def build(params: Iterable[LaunchParameter], given: Mapping[str, str], seed: int) -> list[Any]:
+def build(params: Iterable[LaunchParameter], texts: Mapping[str, str], seed: int) -> list[Any]:
     """A value for each parameter; missing parameters are reported with their types."""
     params = list(params)
-    given = {SUBBLOCK: "0", **given} if any(p.name == SUBBLOCK for p in params) else given
-    require_names({p.name: str(p) for p in params}, given)
+    texts = {SUBBLOCK: "0", **texts} if any(p.name == SUBBLOCK for p in params) else texts
+    require_names({p.name: str(p) for p in params}, texts)
     if seed < 0:
         raise fail("PTO-U036", f"a seed must be 0 or more, not {seed}")
     rng = np.random.default_rng(seed)
-    return [_value(p, given[p.name], rng) for p in params]
+    return [_value(p, texts[p.name], rng) for p in params]
 
 
 def require_names(
-    described: Mapping[str, str], given: Mapping[str, str], optional: Container[str] = ()
+    described: Mapping[str, str], texts: Mapping[str, str], optional: Container[str] = ()
 ) -> None:
     """Check that every given name is a parameter and that no parameter is missing."""
-    for name in given:
+    for name in texts:
         if name not in described:
             advice = nearest(name, described)
             raise fail("PTO-U034", f"the kernel has no parameter {name}", help=advice)
-    missing = [words for n, words in described.items() if n not in given and n not in optional]
+    missing = [words for n, words in described.items() if n not in texts and n not in optional]
     if missing:
         listed = "; ".join(missing)
         raise fail("PTO-U035", f"missing arguments: {listed}", help="--arg NAME=VALUE for each")
@@ -175,34 +179,34 @@ def _value(p: LaunchParameter, text: str, rng: np.random.Generator) -> Any:
         return _loaded(p, text)
     if not p.is_array:
         return _scalar(p, text)
-    found = _SPEC.fullmatch(text)
-    if found is None:
+    match = _SPEC.fullmatch(text)
+    if match is None:
         raise fail(
             "PTO-U036",
             f"{p.name}: `{text}` is not an array",
             help="a .npy file, rand:1024xf32, zeros:16x64xf16, ones, range or full(1.5)",
         )
-    last = found[4] or ""  # an element type; or one more size, and the parameter has the type
+    last = match[4] or ""  # an element type; or one more size, and the parameter has the type
     kind = dtype(last) if last and not last.isdecimal() else p.dtype
     if kind is None:
         raise fail("PTO-U036", f"{p.name}: `{text}` needs an element type, as in rand:1024xf32")
-    sizes = (found[3] or "").split("x") + ([last] if last.isdecimal() else [])
+    sizes = (match[3] or "").split("x") + ([last] if last.isdecimal() else [])
     shape = [int(n) for n in sizes if n] or [p.elements or 0]
     count = math.prod(shape)
     if count <= 0:
         raise fail(
             "PTO-U036",
             f"{p.name}: `{text}` needs a size: the program does not state the size of {p.name}",
-            help=f"for example {found[1]}:1024x{kind.name}",
+            help=f"for example {match[1]}:1024x{kind.name}",
         )
     if len(shape) > _RANK:
         raise fail("PTO-U036", f"{p.name}: {len(shape)} dimensions are more than {_RANK}")
     if count * kind.itemsize > MAX_BYTES:
         raise fail("PTO-U036", f"{p.name}: {count:,} elements are more than {MAX_BYTES:,} bytes")
     try:
-        return _filled(found[1], found[2], kind, count, rng).reshape(shape)
+        return _filled(match[1], match[2], kind, count, rng).reshape(shape)
     except ValueError:
-        raise fail("PTO-U036", f"{p.name}: `{found[2]}` is not a number of {kind.name}") from None
+        raise fail("PTO-U036", f"{p.name}: `{match[2]}` is not a number of {kind.name}") from None
 
 
 def _filled(

@@ -111,20 +111,20 @@ def _tensor(value: Any) -> Borrowed:
     return Borrowed(_items(copy, kind, shape), value, take, give_back, raw=kind is None)
 
 
-def in_place(given: Borrowed) -> Array:
+def in_place(borrowed: Borrowed) -> Array:
     """The caller's own elements: a kernel may work on a contiguous copy of them."""
-    source = given.source
-    if given.take is None:
-        return given.array
+    source = borrowed.source
+    if borrowed.take is None:
+        return borrowed.array
     if isinstance(source, np.ndarray):
         return source
     if not hasattr(source, "stride"):
-        return given.array
-    size = given.array.itemsize
+        return borrowed.array
+    size = borrowed.array.itemsize
     strides = [int(n) * size for n in source.stride()]
     last = sum((n - 1) * s for n, s in zip(source.shape, strides, strict=True))
     memory = over(source.data_ptr(), last + size, np.dtype(np.uint8))
-    return np.ndarray(given.array.shape, given.array.dtype, memory, 0, strides)
+    return np.ndarray(borrowed.array.shape, borrowed.array.dtype, memory, 0, strides)
 
 
 def named_type(value: Any) -> DType | None:
@@ -138,8 +138,8 @@ def named_type(value: Any) -> DType | None:
 def _items(value: Any, kind: DType | None, shape: Sequence[int]) -> Array:
     """The items of a tensor; as unsigned integers of their size if the type is unknown."""
     size = int(value.element_size())
-    own = np.dtype(f"u{size}") if kind is None else kind.numpy
-    return over(value.data_ptr(), int(value.numel()) * size, own).reshape(shape)
+    element = np.dtype(f"u{size}") if kind is None else kind.numpy
+    return over(value.data_ptr(), int(value.numel()) * size, element).reshape(shape)
 
 
 def over(address: int, nbytes: int, kind: np.dtype[Any]) -> Array:
@@ -176,32 +176,32 @@ def _can_refuse(value: Any) -> bool:
     return "versioned" in repr(capsule)
 
 
-def of_elements(name: str, given: Borrowed, wanted: DType | None) -> Borrowed:
+def of_elements(name: str, borrowed: Borrowed, wanted: DType | None) -> Borrowed:
     """The same memory with the element type of the program; another type needs an explicit view."""
     if wanted is None:
-        return given
-    if holds(given, wanted):
-        own = given.array
-        return replace(given, array=own.view(wanted.numpy)) if given.raw else given
-    own = given.array.dtype
-    shown = f"elements of {own.itemsize} bytes" if given.raw else str(own)
+        return borrowed
+    if holds(borrowed, wanted):
+        array = borrowed.array
+        return replace(borrowed, array=array.view(wanted.numpy)) if borrowed.raw else borrowed
+    element = borrowed.array.dtype
+    actual = f"elements of {element.itemsize} bytes" if borrowed.raw else str(element)
     raise fail(
         "PTO-T194",
-        f"%{name} points to {wanted.name}, the array holds {shown}",
+        f"%{name} points to {wanted.name}, the array holds {actual}",
         help=f"convert it with .astype({wanted.numpy.name!r}); to pass its bits unchanged,"
         f" use .view({wanted.numpy.name!r})",
     )
 
 
-def holds(given: Borrowed, wanted: DType) -> bool:
+def holds(borrowed: Borrowed, wanted: DType) -> bool:
     """True for the same type, either sign of an integer, or the bits of a type that NumPy lacks."""
-    own, known = given.array.dtype, wanted.numpy
-    if own == known or (given.raw and own.itemsize == wanted.itemsize):
+    actual, element = borrowed.array.dtype, wanted.numpy
+    if actual == element or (borrowed.raw and actual.itemsize == wanted.itemsize):
         return True
-    if known.kind == "i":
-        return own.kind == "u" and own.itemsize == known.itemsize
-    is_bits = own == wanted.storage or own == np.dtype(f"V{wanted.itemsize}")
-    return is_bits and (known.isbuiltin != 1 or known.kind == "b")
+    if element.kind == "i":
+        return actual.kind == "u" and actual.itemsize == element.itemsize
+    is_bits = actual == wanted.storage or actual == np.dtype(f"V{wanted.itemsize}")
+    return is_bits and (element.isbuiltin != 1 or element.kind == "b")
 
 
 def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[Any]:
@@ -209,8 +209,10 @@ def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[
     is given, only arrays that overlap one of these positions are copied."""
     arrays = {n: a for n, a in enumerate(args) if isinstance(a, np.ndarray)}
     if written is not None:
-        own = [arrays[n] for n in written if n in arrays]
-        arrays = {n: a for n, a in arrays.items() if any(np.may_share_memory(a, o) for o in own)}
+        may_change = [arrays[n] for n in written if n in arrays]
+        arrays = {
+            n: a for n, a in arrays.items() if any(np.may_share_memory(a, o) for o in may_change)
+        }
     out = [a.copy() if n in arrays else a for n, a in enumerate(args)]
     dense = [n for n, a in arrays.items() if a.flags.c_contiguous]
     spans = {n: (args[n].ctypes.data, args[n].ctypes.data + args[n].nbytes) for n in dense}
@@ -218,9 +220,9 @@ def copied(args: Sequence[Any], written: Collection[int] | None = None) -> list[
         group = [n for n, (start, end) in spans.items() if low <= start < high and start < end]
         if len(group) < 2:
             continue
-        room = np.empty(high - low, np.uint8)
+        block = np.empty(high - low, np.uint8)
         for n in group:
-            given = args[n]
-            out[n] = np.ndarray(given.shape, given.dtype, room, given.ctypes.data - low)
-            out[n][...] = given
+            original = args[n]
+            out[n] = np.ndarray(original.shape, original.dtype, block, original.ctypes.data - low)
+            out[n][...] = original
     return out

@@ -57,12 +57,12 @@ def load(program: Program) -> Module:
     try:
         path = Path(program)
     except TypeError:
-        given = type(program).__name__
+        type_name = type(program).__name__
     else:
         return parse_file(path)
     raise fail(
         "PTO-U194",
-        f"a program is a module, a path or text, not {_a(given)}",
+        f"a program is a module, a path or text, not {_a(type_name)}",
         help="a kernel has methods for this: k[blocks](x), k.check(), k.sanitize(x), k.time(x)",
     )
 
@@ -77,53 +77,53 @@ _MOST_AXES = 3  # of a grid
 
 def count_of(blocks: Blocks) -> int:
     """The number of blocks of a grid."""
-    found = prod(extents_of(blocks))
-    if found > _MOST_BLOCKS:
-        raise fail("PTO-U039", f"a launch has at most {_MOST_BLOCKS:,} blocks, got {found:,}")
-    return found
+    count = prod(extents_of(blocks))
+    if count > _MOST_BLOCKS:
+        raise fail("PTO-U039", f"a launch has at most {_MOST_BLOCKS:,} blocks, got {count:,}")
+    return count
 
 
 def extents_of(blocks: Blocks) -> tuple[int, ...]:
     """The dimensions of a grid."""
     sizes = blocks if isinstance(blocks, tuple) else (blocks,)
     try:
-        found = tuple(map(operator.index, sizes))
+        extents = tuple(map(operator.index, sizes))
     except TypeError:
         raise fail(
             "PTO-U039", f"a grid is a number of blocks, or a tuple, not {blocks!r}"
         ) from None
-    if not found or min(found) < 1:
+    if not extents or min(extents) < 1:
         raise fail("PTO-U039", f"a launch needs at least one block, got {blocks}")
-    if len(found) > _MOST_AXES:
+    if len(extents) > _MOST_AXES:
         raise fail(
             "PTO-U039",
-            f"a grid has at most {_MOST_AXES} axes, got {len(found)}: {blocks}",
+            f"a grid has at most {_MOST_AXES} axes, got {len(extents)}: {blocks}",
             help="join axes: block_idx(0) // m and block_idx(0) % m are two numbers of one axis",
         )
-    return found
+    return extents
 
 
 def kind_of(blocks: Blocks, values: Sequence[Any]) -> list[Hashable]:
     """The key of a call without its values: the grid, and the checked properties of arrays."""
-    found: list[Hashable] = [blocks if type(blocks) is int else extents_of(blocks)]
+    key: list[Hashable] = [blocks if type(blocks) is int else extents_of(blocks)]
     for value in values:
         kind = type(value)
-        found.append(kind)
+        key.append(kind)
         if kind is np.ndarray:
-            found += value.dtype, value.shape, value.flags.num
+            key += value.dtype, value.shape, value.flags.num
         elif are_tensors(kind):
-            found += getattr(value, "dtype", None), value.element_size(), value.shape
-            found += getattr(value, "device", None), value.is_contiguous()
-    return found
+            key += getattr(value, "dtype", None), value.element_size(), value.shape
+            key += getattr(value, "device", None), value.is_contiguous()
+    return key
 
 
 class Calls(dict[Hashable, _Made]):
     """A cache of calls by their key; emptied when it is full."""
 
-    def keep(self, key: Hashable, made: _Made) -> None:
+    def keep(self, key: Hashable, value: _Made) -> None:
         if len(self) >= _CALLS:
             self.clear()
-        self[key] = made
+        self[key] = value
 
 
 _SHOWN: dict[Any, Any] = {}  # Python's registry of warnings that were shown
@@ -153,8 +153,8 @@ def warn(finding: Diagnostic) -> None:
     """Show a finding as a Python warning at its line."""
     file, line = (finding.loc.file, finding.loc.line) if finding.loc else ("<program>", 0)
     help = f"\n  help: {finding.help}" if finding.help else ""
-    made = PtoWarning(f"{finding.message} [{finding.code}]{help}", finding)
-    warnings.warn_explicit(made, PtoWarning, file, line, registry=_SHOWN)
+    warning = PtoWarning(f"{finding.message} [{finding.code}]{help}", finding)
+    warnings.warn_explicit(warning, PtoWarning, file, line, registry=_SHOWN)
 
 
 def prepare(
@@ -201,18 +201,18 @@ class Launch:
         """A launch with the memory of its arrays, which belong to the kernel until it is done."""
         kernel.require(len(args))
         pairs = zip(kernel.parameters.items(), args, strict=True)
-        given = {
+        arguments = {
             name: arg if isinstance(arg, Borrowed) else _argument(name, type, arg)
             for (name, type), arg in pairs
         }
         for name, writer in kernel.writers.items():
-            if isinstance(given[name], Borrowed) and given[name].read_only:
+            if isinstance(arguments[name], Borrowed) and arguments[name].read_only:
                 _require_writable(name, writer)
-        arrays = {n: a for n, a in given.items() if isinstance(a, Borrowed)}
+        arrays = {n: a for n, a in arguments.items() if isinstance(a, Borrowed)}
         if any(a.take is not None for a in arrays.values()):
             arrays = dict(zip(arrays, joined([*arrays.values()]), strict=True))
-            given |= zip(arrays, written_back(arrays, kernel.writers), strict=True)
-        return cls(kernel, device, list(given.values()), count_of(blocks), progress, timeout)
+            arguments |= zip(arrays, written_back(arrays, kernel.writers), strict=True)
+        return cls(kernel, device, list(arguments.values()), count_of(blocks), progress, timeout)
 
     def again(self) -> Launch:
         """A new launch of the same work."""
@@ -283,8 +283,8 @@ def _require_writable(name: str, writer: Operation | None) -> None:
 
 def _argument(name: str, type: t.Type, value: Any) -> Any:
     """The argument as borrowed and checked memory, if it is not yet; scalars are unchanged."""
-    given = borrow(value)
-    if given is None:
+    borrowed = borrow(value)
+    if borrowed is None:
         return value
     elem = getattr(type, "elem", None)
-    return of_elements(name, given, elem.dtype) if isinstance(elem, t.Scalar) else given
+    return of_elements(name, borrowed, elem.dtype) if isinstance(elem, t.Scalar) else borrowed

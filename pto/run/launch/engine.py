@@ -37,8 +37,8 @@ class ClusterTarget(Protocol):
 
 def cluster_target() -> ClusterTarget | None:
     """The selected cluster: of the `with` block, else of PTO_ON; None for this process."""
-    found = selected_cluster.get()
-    return cluster_of(environ.get("PTO_ON", "")) if isinstance(found, str) else found
+    selected = selected_cluster.get()
+    return cluster_of(environ.get("PTO_ON", "")) if isinstance(selected, str) else selected
 
 
 def cluster_of(address: str) -> ClusterTarget | None:
@@ -47,8 +47,8 @@ def cluster_of(address: str) -> ClusterTarget | None:
         return None
     home = PLACES.get(address.partition(":")[0])
     if home is None:
-        known = ", ".join((*PLACES, "ray://HOST:10001", "here"))
-        raise fail("PTO-U300", f"there is no place `{address}` to run on; there is {known}")
+        places = ", ".join((*PLACES, "ray://HOST:10001", "here"))
+        raise fail("PTO-U300", f"there is no place `{address}` to run on; there is {places}")
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)(address)
 

@@ -100,13 +100,13 @@ class _Ready:
         kernel = self.kernel
         chip = Device(self.target.profile, engine=kernel.engine)
         done = chip.run(Launch.of(kernel, chip, args, blocks, progress, timeout))
-        found = report(done, self.target)
+        outcome = report(done, self.target)
         if key not in self.seen:
             self.seen.add(key)
             warn(done, coverage)
-        if direct := kernel.direct(done, range(len(args)), found):
+        if direct := kernel.direct(done, range(len(args)), outcome):
             self.calls.keep(key, direct)
-        return found
+        return outcome
 
 
 # ---- programs that were launched before
@@ -127,20 +127,20 @@ class ProgramCache(Generic[_Made]):
         """The result of `make` for this module and these options, made again after a change."""
         key = id(module), how
         with self._lock:
-            found = self._made.get(key)
-            if found is not None and found[0].is_as_it_was():
+            entry = self._made.get(key)
+            if entry is not None and entry[0].is_as_it_was():
                 self._made.move_to_end(key)
-                return found[1]
+                return entry[1]
             before = self._seen.get(id(module))
         if before is None or not before.is_as_it_was():
             before = _Snapshot(module)
-        made = make()
+        value = make()
         with self._lock:
             self._seen[id(module)] = before
-            self._made[key] = before, made
+            self._made[key] = before, value
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)
-        return made
+        return value
 
 
 _OF_OPERATION: Final = attrgetter("row", "operands", "attrs", "results", "regions", "segments")
@@ -173,8 +173,8 @@ class _Snapshot:
     def is_as_it_was(self) -> bool:
         if self._module.op is not self._ops[0]:
             return False
-        for of, objects, kept in self._parts:  # noqa: SIM110 - a call less
-            if list(map(of, objects)) != kept:
+        for of, objects, before in self._parts:  # noqa: SIM110 - a call less
+            if list(map(of, objects)) != before:
                 return False
         return True
 
@@ -182,7 +182,7 @@ class _Snapshot:
 def _kept(part: Any) -> Any:
     """A copy of one field, or of a tuple of them, that later changes of lists do not affect."""
     if type(part) is tuple:
-        return tuple([_kept(each) for each in part])  # pyright: ignore[reportUnknownVariableType]
+        return tuple([_kept(item) for item in part])  # pyright: ignore[reportUnknownVariableType]
     return part.copy() if type(part) in (list, dict) else part  # pyright: ignore
 
 
@@ -262,11 +262,13 @@ def _scheduler(when: Schedule, target: Target, automatic: bool) -> Hook:
     return Scheduler(when, target.profile.sync, automatic)
 
 
-def _schedule(asked: Schedule | str | None, *, watched: bool) -> Schedule:
-    found = PROGRAM if asked is None else parse_schedule(asked)
-    if found != PROGRAM and watched:
-        raise fail("PTO-U231", f"schedule {found}: an observer or stepper needs schedule program")
-    return found
+def _schedule(requested: Schedule | str | None, *, watched: bool) -> Schedule:
+    schedule = PROGRAM if requested is None else parse_schedule(requested)
+    if schedule != PROGRAM and watched:
+        raise fail(
+            "PTO-U231", f"schedule {schedule}: an observer or stepper needs schedule program"
+        )
+    return schedule
 
 
 def _target(module: Module, profile: str | None, device: str | None, check: bool) -> Target:

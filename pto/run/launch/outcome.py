@@ -57,8 +57,8 @@ class LaunchOutcome:
         self._kernel, self._blocks = done.kernel, done.blocks
         self._printed = bool(done.printed)
         names = list(done.kernel.parameters)
-        given = dict(zip(names, done.args, strict=True))
-        self._arrays = {n: a.array for n, a in given.items() if isinstance(a, Borrowed)}
+        by_name = dict(zip(names, done.args, strict=True))
+        self._arrays = {n: a.array for n, a in by_name.items() if isinstance(a, Borrowed)}
         self._names = {
             arg: name for function in done.kernel.functions for arg, name in _named(function, names)
         }
@@ -74,13 +74,13 @@ class LaunchOutcome:
             return
         it = self._iterations(self._blocks)
         if self._blocks > 1 and kernel.is_closed:
-            found = conflict(it, used, self._arrays)
-            if found is not None:
-                yield _unordered(found)
+            clash = conflict(it, used, self._arrays)
+            if clash is not None:
+                yield _unordered(clash)
         if _share_memory(list(self._arrays.values())):
             return
         stored = self._stored(used, it)
-        written = {n: found for n, found in stored.items() if found and used[n].is_known}
+        written = {n: clash for n, clash in stored.items() if clash and used[n].is_known}
         some, reached = self._flags(written.values())
         if len(written) == len(stored) and not some.any():
             yield from self._nothing(used)
@@ -104,25 +104,25 @@ class LaunchOutcome:
     def _parts(
         self, used: Mapping[str, Uses], written: Mapping[str, Reached], it: Iterations
     ) -> Iterator[Diagnostic]:
-        for name, each in written.items():
-            part = None if used[name].is_read else self._covered(each, name)
-            if part is not None and self._are_holes(each, part, used, it):
+        for name, reached in written.items():
+            part = None if used[name].is_read else self._covered(reached, name)
+            if part is not None and self._are_holes(reached, part, used, it):
                 yield self._holes(used[name].stores, part, it.adapts)
 
-    def _covered(self, reached: Reached, name: str, *, whole: bool = True) -> Covered | None:
+    def _covered(self, reached: Reached, name: str, *, complete: bool = True) -> Covered | None:
         """The part of an array that is not covered; None if there is none, or it is too large."""
         try:
-            found = reached.covered(name, self._arrays[name].shape, whole=whole)
+            covered = reached.covered(name, self._arrays[name].shape, whole=complete)
         except NotStatic:
             return None
-        return found if found.never else None
+        return covered if covered.never else None
 
     def _are_holes(
         self, written: Reached, part: Covered, used: Mapping[str, Uses], it: Iterations
     ) -> bool:
         """False for an array that is merely larger than needed: the written elements have no gaps
         between them, and all inputs are read completely."""
-        if self._covered(written, part.name, whole=False) is not None:
+        if self._covered(written, part.name, complete=False) is not None:
             return True
         inputs = {name: u for name, u in used.items() if u.is_read}
         loaded = {n: _reached(it, u.loads) if u.is_load_known else None for n, u in inputs.items()}
@@ -131,32 +131,32 @@ class LaunchOutcome:
     def _flags(self, written: Iterable[Reached]) -> tuple[Flags, Flags]:
         """Flags of the blocks that store an element, and of the blocks that reach a store."""
         none = np.zeros(self._blocks, np.bool_)
-        found = [(none, none), *(each.blocks(self._blocks) for each in written)]
-        some, reached = zip(*found, strict=True)
+        flags = [(none, none), *(reached_array.blocks(self._blocks) for reached_array in written)]
+        some, reached = zip(*flags, strict=True)
         return np.logical_or.reduce(some), np.logical_or.reduce(reached)
 
     def _iterations(self, blocks: int) -> Iterations:
         agents = max(part.agents for part in self._kernel.parts)
         return Iterations(self._kernel.profile, blocks, agents, self._numbers)
 
-    def _nothing(self, found: Mapping[str, Uses]) -> Iterator[Diagnostic]:
+    def _nothing(self, used_arrays: Mapping[str, Uses]) -> Iterator[Diagnostic]:
         functions = self._kernel.functions
         says = self._printed or any(op.row.family is DEBUG for f in functions for op in f.walk())
         if says or not any(a.size for a in self._arrays.values()):
             return
-        ops = [op for each in found.values() for op in each.stores]
+        ops = [op for uses in used_arrays.values() for op in uses.stores]
         why = "every store writes zero elements" if ops else "it has no store"
         message = f"@{self._kernel.name} wrote to none of its arrays: {why}"
         help = f"pto.store(y, t) writes a result; {_EXACT}"
         yield Diagnostic("PTO-U312", message, (ops or functions)[0].loc, "warning", help=help)
 
-    def _idle(self, found: Mapping[str, Uses], idle: Sequence[int]) -> Iterator[Diagnostic]:
+    def _idle(self, used_arrays: Mapping[str, Uses], idle: Sequence[int]) -> Iterator[Diagnostic]:
         if not idle:
             return
         first, last = idle[0], idle[-1]
         one = f"block {first} of {self._blocks} writes"
         many = f"{len(idle)} of {self._blocks} blocks ({first} to {last}) write"
-        op = next(op for each in found.values() for op in each.stores)
+        op = next(op for uses in used_arrays.values() for op in uses.stores)
         message = f"{one if first == last else many} nothing: the arrays end before their part"
         fewer = f"a launch of {_count(first)} writes the same; " if last == self._blocks - 1 else ""
         yield Diagnostic("PTO-U311", message, op.loc, "warning", help=f"{fewer}{_EXACT}")
@@ -176,16 +176,16 @@ class LaunchOutcome:
         return None
 
 
-def _unordered(found: Conflict) -> Diagnostic:
-    place = found.other.loc
-    note = Note(f"the access of block {found.blocks[1]}", place)
-    notes = (note,) if place != found.store.loc else ()
+def _unordered(clash: Conflict) -> Diagnostic:
+    other = clash.other.loc
+    note = Note(f"the access of block {clash.blocks[1]}", other)
+    notes = (note,) if other != clash.store.loc else ()
     help = (
         'give each block elements of its own, by pto.block_idx(); pto.store(y, t, atomic="add")'
         f" adds up what blocks store; {_SWITCH}"
     )
-    message = f"{found}: the result depends on the order of the blocks"
-    return Diagnostic("PTO-U314", message, found.store.loc, "warning", notes, help)
+    message = f"{clash}: the result depends on the order of the blocks"
+    return Diagnostic("PTO-U314", message, clash.store.loc, "warning", notes, help)
 
 
 def _count(blocks: int) -> str:

@@ -21,14 +21,18 @@ _WORK = 100_000  # candidates that NumPy tries to decide whether two arrays shar
 
 def joined(arrays: Sequence[Borrowed]) -> list[Borrowed]:
     """The arrays, with one copy for all arguments that are the same elements in memory."""
-    found: list[Borrowed] = []
-    for given in arrays:
-        copies = [each for each in found if _is_copied(each) and _is_same(each, given)]
-        is_joined = _is_copied(given) and copies
-        found.append(
-            replace(given, array=copies[0].array, take=None, give_back=None) if is_joined else given
+    result: list[Borrowed] = []
+    for borrowed in arrays:
+        copies = [
+            earlier for earlier in result if _is_copied(earlier) and _is_same(earlier, borrowed)
+        ]
+        is_joined = _is_copied(borrowed) and copies
+        result.append(
+            replace(borrowed, array=copies[0].array, take=None, give_back=None)
+            if is_joined
+            else borrowed
         )
-    return found
+    return result
 
 
 def written_back(arrays: Mapping[str, Borrowed], written: Collection[str]) -> list[Borrowed]:
@@ -45,13 +49,15 @@ def written_back(arrays: Mapping[str, Borrowed], written: Collection[str]) -> li
             )
     copies = {id(array.array) for name, array in arrays.items() if name in written}
     return [
-        each if each.read_only or id(each.array) in copies else replace(each, give_back=None)
-        for each in arrays.values()
+        borrowed
+        if borrowed.read_only or id(borrowed.array) in copies
+        else replace(borrowed, give_back=None)
+        for borrowed in arrays.values()
     ]
 
 
-def _is_copied(given: Borrowed) -> bool:
-    return given.take is not None and not given.read_only
+def _is_copied(borrowed: Borrowed) -> bool:
+    return borrowed.take is not None and not borrowed.read_only
 
 
 def _is_same(a: Borrowed, b: Borrowed) -> bool:

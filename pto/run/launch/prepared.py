@@ -86,18 +86,20 @@ class PreparedKernel:
     def _gathered(self, compilers: Mapping[str, Any]) -> ThreadPool | None:
         """The thread pool that runs all blocks, if compiled code needs no Python for a block."""
         (side, _), *more = self._sides
-        whole = getattr(compilers[side.name], "whole", None)
+        all_blocks = getattr(compilers[side.name], "whole", None)
         alone = not more and side.agents == 1 and not self.can_wait
-        if self._unit is None or whole is None or not alone:
+        if self._unit is None or all_blocks is None or not alone:
             return None
         from pto.run.jit.runtime.threads import ThreadPool
 
-        self._unit.whole = whole.name
+        self._unit.whole = all_blocks.name
 
         def make(cluster: Cluster) -> Core:
             return Core(cluster, self.profile, side.name, 0, 1, self._placement)
 
-        return ThreadPool(self._unit, whole, make, side.function, self._names[id(side.function)])
+        return ThreadPool(
+            self._unit, all_blocks, make, side.function, self._names[id(side.function)]
+        )
 
     def run_compiled(self, grid: LaunchGrid) -> bool:
         """Run all blocks in compiled code; False if that is impossible (nothing has run)."""
@@ -121,11 +123,11 @@ class PreparedKernel:
         """Where parameters are in the argument buffer of a compiled region."""
         (_, code), *_ = self._sides
         names = dict(zip(code.args, self._names[id(code.function)], strict=True))
-        found: dict[str, list[tuple[Lowered, int]]] = {}
+        by_value: dict[str, list[tuple[Lowered, int]]] = {}
         for slot, form, at in region.ins:
             if names.get(slot, SUBBLOCK) != SUBBLOCK:
-                found.setdefault(names[slot], []).append((form, at))
-        return found
+                by_value.setdefault(names[slot], []).append((form, at))
+        return by_value
 
     @property
     def unit(self) -> Unit:
@@ -210,9 +212,10 @@ class PreparedKernel:
         """Check that there are as many arguments as parameters."""
         wanted = self.parameters
         if len(wanted) != count:
-            shown = ", ".join(f"%{name}" for name in wanted) or "none"
+            names_text = ", ".join(f"%{name}" for name in wanted) or "none"
             raise fail(
-                "PTO-U032", f"@{self.name} takes {len(wanted)} arguments ({shown}), got {count}"
+                "PTO-U032",
+                f"@{self.name} takes {len(wanted)} arguments ({names_text}), got {count}",
             )
 
     def agents(
@@ -223,16 +226,16 @@ class PreparedKernel:
         idle: Sequence[Core] = (),
     ) -> list[Agent]:
         """Make the agents of one block, or reuse `idle` ones of a finished block."""
-        place, again = self._placement, iter(idle)
+        placement, again = self._placement, iter(idle)
         dirty = any(core.is_dirty for core in idle)
         if idle and not dirty:
             cluster.take_queues(idle[0].cluster)
         for core in idle:
             core.renew(cluster, dirty)
-        found = [
+        planned = [
             (
                 next(again, None)
-                or Core(cluster, self.profile, side.name, sub, side.agents, place),
+                or Core(cluster, self.profile, side.name, sub, side.agents, placement),
                 side,
                 code,
             )
@@ -240,13 +243,13 @@ class PreparedKernel:
             for sub in range(side.agents)
         ]
         if self._tap is not None:
-            for core, _, _ in found:
+            for core, _, _ in planned:
                 self._tap.begin(core)
         agents = [
             Agent.of(
                 core, code, self._arguments(core, side.function, values), self._at_end(core, done)
             )
-            for core, side, code in found
+            for core, side, code in planned
         ]
         if self._tap is not None:
             for agent in agents:
@@ -278,8 +281,8 @@ def _native(
 
 def memories_of(values: Iterable[Any]) -> list[Memory]:
     """The memories of pointers and views, each once."""
-    found = [v.memory for v in values if isinstance(v, Pointer | GlobalTensor)]
-    return list({id(m): m for m in found}.values())
+    memories = [v.memory for v in values if isinstance(v, Pointer | GlobalTensor)]
+    return list({id(m): m for m in memories}.values())
 
 
 class LaunchGrid:
@@ -291,11 +294,11 @@ class LaunchGrid:
         device: Any,
         values: Mapping[str, Any],
         blocks: int,
-        given: Sequence[Any] = (),
+        host_arguments: Sequence[Any] = (),
     ) -> None:
         self.kernel = kernel
         self.blocks = blocks
-        self.given = given  # arguments from the host, from which `values` were made
+        self.given = host_arguments  # arguments from the host, from which `values` were made
         self.progress: Progress | None = None
         self.say: Say | None = None
         self.limit: Limit | None = None
@@ -371,10 +374,10 @@ class LaunchGrid:
 
     def cluster(self, block: int = 0) -> Cluster:
         """A new core for a block: the state that its agents share."""
-        made = Cluster(self.device, block, self.blocks, self._arrivals)
-        made.limit = self.limit
-        made.say = None if self.say is None else partial(self.say, block)
-        return made
+        cluster = Cluster(self.device, block, self.blocks, self._arrivals)
+        cluster.limit = self.limit
+        cluster.say = None if self.say is None else partial(self.say, block)
+        return cluster
 
     def collect(self, core: Core) -> None:
         """Collect what an agent has printed in all of its blocks, and its host fallbacks."""

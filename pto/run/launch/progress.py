@@ -17,8 +17,8 @@ PATIENCE = 1.0  # seconds before anything is shown
 class ProgressBar:
     """`with Bar() as seen:` `seen` is called for each finished block and draws a progress bar."""
 
-    def __init__(self, what: str = "blocks", patience: float = PATIENCE) -> None:
-        self._what = what
+    def __init__(self, noun: str = "blocks", patience: float = PATIENCE) -> None:
+        self._what = noun
         self._timer = Timer(patience, self._start)
         self._timer.daemon = True
         self._done, self._total = 0, 1

@@ -158,5 +158,5 @@ def deadlock(waits: Sequence[BlockedAgent], finished: Sequence[str]) -> PtoError
     many = "neither of two agents" if len(waits) == 2 else f"none of {len(waits)} agents"
     who = "the only agent left cannot" if len(waits) == 1 else f"{many} can"
     first = next((w for w in waits if w.code != DEADLOCK), waits[0])
-    message = f"deadlock: {who} go on"
+    message = f"deadlock: {who} proceed"
     return PtoError(Diagnostic(first.code, message, first.loc, notes=tuple(notes)))

@@ -83,18 +83,18 @@ class Cluster:
 
     def vector(self, sub: int) -> Core:
         """The vector sub-block of this number."""
-        found = [a for a in self.agents if a.side != "cube" and a.sub == sub]
-        if not found:
+        matching = [a for a in self.agents if a.side != "cube" and a.sub == sub]
+        if not matching:
             raise fail("PTO-M111", f"this core has no vector sub-block {sub}")
-        return found[0]
+        return matching[0]
 
     @property
     def cube(self) -> Core:
         """The agent that owns L1 and the matrix unit."""
-        found = [a for a in self.agents if a.side != "vector"]
-        if not found:
+        matching = [a for a in self.agents if a.side != "vector"]
+        if not matching:
             raise fail("PTO-M160", "this core runs no cube, so it has no L1")
-        return found[0]
+        return matching[0]
 
 
 class PrintedLines(deque[str]):
@@ -150,16 +150,16 @@ class Core:
 
     def memory(self, space: Space) -> Memory:
         """A local buffer of this agent, allocated on first use."""
-        found = self._buffers.get(space)
-        if found is None:
+        memory = self._buffers.get(space)
+        if memory is None:
             size: int = getattr(self.profile.buffers, space.value)
             if size == 0:
                 raise fail("PTO-M112", f"profile {self.profile} has no {space.value} buffer")
-            found = Memory(space, size, self.profile.alignment.base)
+            memory = Memory(space, size, self.profile.alignment.base)
             if self.device.tap is not None:
-                found = self.device.tap.adopt(found, self)
-            self._buffers[space] = found
-        return found
+                memory = self.device.tap.adopt(memory, self)
+            self._buffers[space] = memory
+        return memory
 
     @property
     def slopes(self) -> Memory:
@@ -177,8 +177,8 @@ class Core:
 
     def place(self, op: Operation) -> int:
         """The address the planner gave an allocation, in its buffer."""
-        found = self.placement.addresses.get(op)
-        return self.placement.address(op) if found is None else found
+        address = self.placement.addresses.get(op)
+        return self.placement.address(op) if address is None else address
 
     def reuse_for(self, cluster: Cluster) -> None:
         """Use this agent for another launch."""
@@ -240,8 +240,8 @@ class Core:
     @property
     def counts_and_slopes(self) -> list[npt.NDArray[Any]]:
         """Arrays other than buffers that are zero at the start of a block."""
-        found = [] if self._kept is None else [self._kept.counts]
-        return found if self._slopes is None else [*found, self._slopes.data]
+        arrays = [] if self._kept is None else [self._kept.counts]
+        return arrays if self._slopes is None else [*arrays, self._slopes.data]
 
     @property
     def name(self) -> str:

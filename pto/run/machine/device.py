@@ -170,9 +170,9 @@ class Device:
         self._arrays = [a for a in self._arrays if a.users > 0 or a.stays]
 
     def _count(self, memories: Iterable[Memory], step: int) -> None:
-        held = list(map(id, memories))
+        ids = list(map(id, memories))
         for attached in self._everywhere():
-            if id(attached.memory) in held:
+            if id(attached.memory) in ids:
                 attached.users += step
 
     def address(self, pointer: Pointer) -> int:
@@ -237,14 +237,14 @@ class Device:
         """The memory at the same offset of another rank's heap."""
         if not 0 <= rank < self.ranks:
             raise fail("PTO-M195", f"there is no rank {rank}: the world has {self.ranks}")
-        own = next((a for a in self._arrays if a.memory is memory and a.stays), None)
-        if own is None:
+        attached = next((a for a in self._arrays if a.memory is memory and a.stays), None)
+        if attached is None:
             raise fail(
                 "PTO-M195",
                 f"this memory is not of the symmetric heap of rank {self.rank}",
                 help="allocate it with World.symmetric, which uses the same offset on every rank",
             )
-        wanted = own.base + (rank - self.rank) * _WINDOW
+        wanted = attached.base + (rank - self.rank) * _WINDOW
         return next(a.memory for a in self.world.devices[rank]._arrays if a.base == wanted)
 
     # ---- launches
@@ -284,13 +284,16 @@ class Device:
         memory = self._memory_of(name, "a view", value, type.elem.dtype)
         if type.elem.dtype is None or (None in type.shape and len(value.shape) != len(type.shape)):
             raise fail("PTO-U033", f"%{name} has {len(type.shape)} dimensions, got {value.shape}")
-        given = value.shape if None in type.shape else type.shape
-        shape = [own if size is None else size for size, own in zip(type.shape, given, strict=True)]
+        actual = value.shape if None in type.shape else type.shape
+        shape = [
+            extent if size is None else size
+            for size, extent in zip(type.shape, actual, strict=True)
+        ]
         return GlobalTensor.of(memory, 0, type.elem.dtype, [n or 0 for n in shape])
 
-    def _memory_of(self, name: str, what: str, array: Any, elem: DType | None) -> Memory:
+    def _memory_of(self, name: str, role: str, array: Any, elem: DType | None) -> Memory:
         if not isinstance(array, np.ndarray):
-            raise fail("PTO-U033", f"%{name} is {what}: it needs an array, got {array!r}")
+            raise fail("PTO-U033", f"%{name} is {role}: it needs an array, got {array!r}")
         if elem is None or array.dtype != elem.numpy:
             of_elements(name, Borrowed(array, array), elem)
         return self.memory_of(array) or self.attach(array)
@@ -305,8 +308,8 @@ def _tap(observer: Observer) -> Hook:
 def scalar(name: str, type: t.Scalar, value: Any) -> Any:
     """A number that the type can hold; the bits of a signless integer may be passed as unsigned."""
     if not isinstance(value, int | float | np.generic | np.ndarray) or np.ndim(value):
-        shown = "an array" if isinstance(value, np.ndarray) else repr(value)
-        raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got {shown}")
+        actual = "an array" if isinstance(value, np.ndarray) else repr(value)
+        raise fail("PTO-U033", f"%{name} is a scalar of type {type.name}, got {actual}")
     number: Any = value.item() if isinstance(value, np.generic | np.ndarray) else value
     finite = isinstance(number, int) or math.isfinite(number)
     if type.is_float:

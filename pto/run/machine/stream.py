@@ -49,10 +49,10 @@ Task = Launch | Record | WaitFor
 class Stream:
     """A queue of work for one device."""
 
-    def __init__(self, device: Device, number: int, made: int) -> None:
+    def __init__(self, device: Device, number: int, index: int) -> None:
         self.device = device
         self.number = number  # among the streams of its device
-        self.made = made  # among all streams
+        self.made = index  # among all streams
         self._tasks: deque[Task] = deque()
         self._running: tuple[Launch, LaunchGrid] | None = None
         self._number = 0  # of the running launch
@@ -72,7 +72,7 @@ class Stream:
     def launch(
         self,
         program: Program | Callee,
-        *given: Any,
+        *arguments: Any,
         args: Sequence[Any] = (),
         blocks: Blocks = 1,
         entry: str | None = None,
@@ -93,13 +93,13 @@ class Stream:
                         "a Python kernel has its own grid: pass only its arguments",
                         help="stream.launch(kernel[blocks], x, y)",
                     )
-                made = program.launched(self.device, given, named)
+                queued = program.launched(self.device, arguments, named)
             else:
                 kernel = self.device.kernel(load(program), entry)
-                made = Launch.of(kernel, self.device, (*given, *args), blocks)
-            made.timeout = timeout
-            self.submit(made)
-            return made
+                queued = Launch.of(kernel, self.device, (*arguments, *args), blocks)
+            queued.timeout = timeout
+            self.submit(queued)
+            return queued
 
     def record(self) -> Event:
         """An event that happens when all work submitted to this stream so far is done."""
@@ -166,8 +166,8 @@ class Stream:
 
     def launches(self) -> list[Launch] | None:
         """All submitted launches, if there are only launches and none has begun; else None."""
-        found = [task for task in self._tasks if isinstance(task, Launch)]
-        return found if self._running is None and len(found) == len(self._tasks) else None
+        queued = [task for task in self._tasks if isinstance(task, Launch)]
+        return queued if self._running is None and len(queued) == len(self._tasks) else None
 
     def is_done_elsewhere(self) -> None:
         """Drop all tasks, because another process has run them."""
@@ -211,12 +211,12 @@ class Graph:
 
         That order satisfies every event of the graph itself; other events are waited for.
         """
-        own = {id(task.event) for task in self.tasks if isinstance(task, Record)}
-        made: list[Launch] = []
+        recorded = {id(task.event) for task in self.tasks if isinstance(task, Record)}
+        launches: list[Launch] = []
         for task in self.tasks:
             if isinstance(task, Launch):
-                made.append(task.again())
-                stream.submit(made[-1])
-            elif isinstance(task, WaitFor) and id(task.event) not in own:
+                launches.append(task.again())
+                stream.submit(launches[-1])
+            elif isinstance(task, WaitFor) and id(task.event) not in recorded:
                 stream.submit(task)
-        return made
+        return launches

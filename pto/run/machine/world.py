@@ -42,8 +42,8 @@ class World:
     def __init__(
         self, ranks: int, profile: Profile | str | None = None, *, device: str | None = None
     ) -> None:
-        made = (Device(profile, device=device, rank=n, world=self) for n in range(ranks))
-        self.devices: tuple[Device, ...] = tuple(made)
+        created = (Device(profile, device=device, rank=n, world=self) for n in range(ranks))
+        self.devices: tuple[Device, ...] = tuple(created)
         self.meetings: dict[Any, Any] = {}
         # additions to memory (target and values), recorded if other processes need them
         self.added: list[tuple[GlobalTensor, npt.NDArray[Any]]] | None = None
@@ -81,8 +81,8 @@ class World:
 
     def addresses(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
         """Their global addresses, as kernels take them out of a table."""
-        found = [self._address(array) for array in arrays]
-        return np.array(found, np.int64)
+        numbers = [self._address(array) for array in arrays]
+        return np.array(numbers, np.int64)
 
     def _address(self, array: npt.NDArray[Any]) -> int:
         for device in self.devices:
@@ -115,13 +115,13 @@ class World:
         profile = device.profile
         engine = device.engine
         key = id(module), entry, profile, id(tap), engine
-        found = self._kernels.get(key)
-        if found is None:
-            made = prepare(module, entry, profile, tap=tap, engine=engine)
-            found = self._kernels[key] = module, made
+        cached = self._kernels.get(key)
+        if cached is None:
+            prepared = prepare(module, entry, profile, tap=tap, engine=engine)
+            cached = self._kernels[key] = module, prepared
             if len(self._kernels) > _KEPT:
                 del self._kernels[next(iter(self._kernels))]
-        return found[1]
+        return cached[1]
 
     def launch(
         self,
@@ -134,11 +134,11 @@ class World:
         """Submit one launch on each rank, each with its own arguments."""
         if len(args) != len(self.devices):
             raise fail("PTO-U192", f"{len(args)} lists of arguments for {len(self.devices)} ranks")
-        what = program if isinstance(program, Callee) else load(program)
+        loaded = program if isinstance(program, Callee) else load(program)
         streams = [device.stream() for device in self.devices]
         return [
-            stream.launch(what, *own, blocks=blocks, entry=entry)
-            for stream, own in zip(streams, args, strict=True)
+            stream.launch(loaded, *arguments, blocks=blocks, entry=entry)
+            for stream, arguments in zip(streams, args, strict=True)
         ]
 
     @contextmanager
@@ -202,10 +202,10 @@ class World:
 
     def _raise_errors(self) -> None:
         """Raise the error of work of this thread that another thread ran."""
-        own = threading.get_ident()
-        told = [s for s in self._busy if s.error is not None and s.owner == own]
-        self._busy = [s for s in self._busy if s not in told]
-        for stream in told:
+        thread = threading.get_ident()
+        failed = [s for s in self._busy if s.error is not None and s.owner == thread]
+        self._busy = [s for s in self._busy if s not in failed]
+        for stream in failed:
             error, stream.error = stream.error, None
             if error is not None:
                 raise error

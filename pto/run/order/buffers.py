@@ -40,8 +40,8 @@ class Releases(Generic[S]):
         """Record that the work before a release is done."""
         self._early[number] = stamp
         while len(self._whole) in self._early:
-            found = self._early.pop(len(self._whole))
-            self._whole.append(self._merged(found, self._whole[-1]) if self._whole else found)
+            early = self._early.pop(len(self._whole))
+            self._whole.append(self._merged(early, self._whole[-1]) if self._whole else early)
 
     def before(self, count: int) -> S:
         """The merged stamp of the first `count` releases, all of which are done."""

@@ -121,16 +121,16 @@ class _Random(Choice):
 
     def _shuffled(self, pipes: Pipes) -> list[Issued]:
         """Ready operations in random order, those of faster pipes first."""
-        found = pipes.heads()
-        self._random.shuffle(found)
-        return sorted(found, key=lambda item: -self._speed(item))
+        items = pipes.heads()
+        self._random.shuffle(items)
+        return sorted(items, key=lambda item: -self._speed(item))
 
     def _speed(self, item: Issued) -> float:
         key = (item.unit.index, item.pipe)
-        found = self._speeds.get(key)
-        if found is None:
-            found = self._speeds[key] = self._random.choice(_SPEEDS)
-        return found
+        speed = self._speeds.get(key)
+        if speed is None:
+            speed = self._speeds[key] = self._random.choice(_SPEEDS)
+        return speed
 
 
 def choice_of(schedule: Schedule) -> Choice:

@@ -100,13 +100,13 @@ class Scheduler(Hook):
         """Start blocks up to the limit, so that all run concurrently."""
 
         def next_blocks() -> Sequence[agents.Agent]:
-            found: list[agents.Agent] = []
+            added: list[agents.Agent] = []
             while len({unit.core.block for unit in self._pipes.agents.values()}) < _BLOCKS_AT_ONCE:
                 fresh = start()
                 if not fresh:
                     break
-                found += fresh
-            return found
+                added += fresh
+            return added
 
         return next_blocks
 
@@ -127,15 +127,15 @@ class Scheduler(Hook):
         """True for issued operations, which block on a full queue or a missing result."""
         return id(op) in self._issued
 
-    def control(self, op: Operation, made: Made) -> Made:
+    def control(self, op: Operation, control: Made) -> Made:
         """Run a vector scope as one operation of its pipe."""
         if op.control is not Control.SCOPE:
-            return made
-        body = made[0]
+            return control
+        body = control[0]
 
         def scope(core: Core, regs: Regs) -> Any:
-            found = self._issue(self._pipes.agents[id(core)], op, "V", body, list(regs), None)
-            return found if isinstance(found, Blocked) else None
+            blocked = self._issue(self._pipes.agents[id(core)], op, "V", body, list(regs), None)
+            return blocked if isinstance(blocked, Blocked) else None
 
         return scope, until_ready(op, scope)
 
@@ -205,13 +205,15 @@ class Scheduler(Hook):
 
         def issue(unit: PipeAgent, values: _Values) -> Blocked | None:
             named = [values[group[0]] if group else None for group in groups]
-            made = None if effect is None else effect(unit.core, named)
+            effect_now = None if effect is None else effect(unit.core, named)
             where = pipe(named)
-            found = self._issue(unit, op, "S" if where in _AT_ONCE else where, step, values, made)
-            if isinstance(found, Blocked):
-                return found
+            blocked = self._issue(
+                unit, op, "S" if where in _AT_ONCE else where, step, values, effect_now
+            )
+            if isinstance(blocked, Blocked):
+                return blocked
             if outs or where in _AT_ONCE:
-                unit.stalled = found  # it may be done by now
+                unit.stalled = blocked  # it may be done by now
             return None
 
         return self._issuing(step, reads, outs, issue)
@@ -252,20 +254,22 @@ class Scheduler(Hook):
             for pipe in waits:
                 if (blocked := self._drained(unit, pipe)) is not None:
                     return blocked
-            seen = Seen()
-            for n, each in enumerate(steps):
-                if isinstance(each, InnerFlag):
-                    if each.src != "S" and n >= len(waits):  # its own work is done when it issues
-                        for part in handoff(each):
+            looks = Seen()
+            for n, part_step in enumerate(steps):
+                if isinstance(part_step, InnerFlag):
+                    if part_step.src != "S" and n >= len(
+                        waits
+                    ):  # its own work is done when it issues
+                        for part in handoff(part_step):
                             self._put(unit, op, part.pipe, _nothing, values, part.effect)
                 elif n == last:
-                    self._put(unit, op, each.pipe, seen.around(step), values)
+                    self._put(unit, op, part_step.pipe, looks.around(step), values)
                 elif n < last:
-                    look = seen.take([s for name in each.reads for s in slots[name]])
-                    if each.pipe == "S":
+                    look = looks.take([s for name in part_step.reads for s in slots[name]])
+                    if part_step.pipe == "S":
                         look(unit.core, values)
                     else:
-                        self._put(unit, op, each.pipe, look, values)
+                        self._put(unit, op, part_step.pipe, look, values)
             self._choice.issued(self._pipes)
             scalar = self._pipes.pipe(unit, "S").queue
             unit.stalled = scalar[-1] if scalar else None
@@ -288,13 +292,13 @@ class Scheduler(Hook):
         values: Any,
         effect: fx.Effect | None = None,
     ) -> Issued:
-        number, kept = self._pipes.number(), unit.registers.kept()
+        number, registers = self._pipes.number(), unit.registers.kept()
         item = Issued(
             *(op, pipe, number, effect, self._issued.get(id(op))),
             unit=unit,
             step=step,
             values=values,
-            registers=kept,
+            registers=registers,
         )
         unit.registers.take(number)
         self._pipes.put(unit, item)

@@ -36,10 +36,10 @@ class DeferredRegisters(dict[str, Any]):
     def kept(self) -> DeferredRegisters:
         """A snapshot of the registers."""
         if self._copy is None:
-            made = DeferredRegisters()
-            made.update(self)
-            made._times = dict(self._times)
-            self._copy = made
+            copy = DeferredRegisters()
+            copy.update(self)
+            copy._times = dict(self._times)
+            self._copy = copy
         return self._copy
 
     def publish(self, *others: DeferredRegisters) -> None:

@@ -153,8 +153,8 @@ class ChangeLog(MutableMapping[Any, int]):
         return len(self.inner)
 
     def take(self) -> list[tuple[Any, int, int]]:
-        found, self.changes = self.changes, []
-        return found
+        changes, self.changes = self.changes, []
+        return changes
 
 
 class AlwaysSet(dict[Any, int]):

@@ -97,13 +97,13 @@ class Model(ABC, Generic[S, P, I]):
 
     def pipe(self, unit: Issuer[S, P, I], name: str) -> P:
         """The pipe of an agent; operations without a pipe belong to the scalar unit."""
-        found = unit.pipes.get(name)
-        if found is None:
+        pipe = unit.pipes.get(name)
+        if pipe is None:
             name = "S" if name in ("none", "ALL") else name
-            found = unit.pipes.get(name)
-            if found is None:
-                found = unit.pipes[name] = self.new_pipe(unit, name)
-        return found
+            pipe = unit.pipes.get(name)
+            if pipe is None:
+                pipe = unit.pipes[name] = self.new_pipe(unit, name)
+        return pipe
 
     def put(self, unit: Issuer[S, P, I], item: I) -> None:
         """Append an operation to its queue."""
@@ -170,11 +170,11 @@ class Model(ABC, Generic[S, P, I]):
         """A barrier of all pipes, called when all of them are empty."""
         pipes = list(unit.pipes.values()) or [self.pipe(unit, "S")]
         self.was_fenced(unit, None, item)
-        whole = pipes[0].publish()
+        merged = pipes[0].publish()
         for pipe in pipes[1:]:
-            whole = self.merged(whole, pipe.publish())
+            merged = self.merged(merged, pipe.publish())
         for pipe in pipes:
-            pipe.join(whole)
+            pipe.join(merged)
         unit.version += 1
 
     # ---- conditions for a start
@@ -339,9 +339,9 @@ class Model(ABC, Generic[S, P, I]):
         queue.append((stamp, item))
 
     def _wait_flag(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.FlagWait) -> None:
-        found = unit.flags[effect.key].popleft()
-        self.was_taken(unit, pipe, item, effect.flag, found)
-        pipe.join(found[0])
+        flag_set = unit.flags[effect.key].popleft()
+        self.was_taken(unit, pipe, item, effect.flag, flag_set)
+        pipe.join(flag_set[0])
 
     def _barrier(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.PipeBarrier) -> None:
         self.was_fenced(unit, pipe, item)
@@ -378,17 +378,17 @@ class Model(ABC, Generic[S, P, I]):
             self._publish(unit, pipe, item, effect)
         for key in effect.joins:
             stamp = self._rendezvous_stamps.get(unit.meeting(key))
-            for each in _ordered_pipes(unit, pipe, effect) if stamp is not None else ():
-                each.join(stamp)
+            for ordered in _ordered_pipes(unit, pipe, effect) if stamp is not None else ():
+                ordered.join(stamp)
 
     def _publish(self, unit: Issuer[S, P, I], pipe: P, item: I, effect: fx.Rendezvous) -> None:
         """Publish after the work of the operation itself: a push has written what a pop reads."""
         for key in (unit.meeting(key) for key in effect.publishes):
             self._arrived[key] = self._arrived.get(key, 0) + 1
             stamp = self._rendezvous_stamps.get(key)
-            for each in _ordered_pipes(unit, pipe, effect):
-                own = each.publish()
-                stamp = own if stamp is None else self.merged(stamp, own)
+            for ordered in _ordered_pipes(unit, pipe, effect):
+                published = ordered.publish()
+                stamp = published if stamp is None else self.merged(stamp, published)
             if stamp is not None:
                 self._rendezvous_stamps[key] = stamp
         self._wake(unit)

@@ -39,13 +39,13 @@ def computing(case: Case) -> int:
 
 def leading(case: Case) -> list[str]:
     """Pipes for which the scalar unit waits before it reads, in the first phases."""
-    found: list[str] = []
+    pipes: list[str] = []
     for step in phases_of(case):
         if isinstance(step, PipeAccess):
-            return found if step.pipe == "S" else []
+            return pipes if step.pipe == "S" else []
         if step.dst == "S":
-            found.append(step.src)
-    return found
+            pipes.append(step.src)
+    return pipes
 
 
 class Seen:
@@ -61,8 +61,8 @@ class Seen:
 
         def look(core: Core, regs: Regs) -> None:
             self._open -= 1
-            found = [_bytes(regs[slot]) for slot in slots]
-            self._bytes += [(place, place.copy()) for place in found if place is not None]
+            views = [_bytes(regs[slot]) for slot in slots]
+            self._bytes += [(view, view.copy()) for view in views if view is not None]
 
         return look
 
@@ -72,13 +72,13 @@ class Seen:
         def run(core: Core, regs: Regs) -> Any:
             if self._open:
                 return Blocked("an earlier phase of its own")
-            now = [place.copy() for place, _ in self._bytes]
-            for place, then in self._bytes:
-                place[...] = then
-            found = step(core, regs)
-            for (place, then), current in zip(self._bytes, now, strict=True):
-                np.copyto(place, current, where=place == then)
-            return found
+            now = [view.copy() for view, _ in self._bytes]
+            for view, then in self._bytes:
+                view[...] = then
+            result = step(core, regs)
+            for (view, then), current in zip(self._bytes, now, strict=True):
+                np.copyto(view, current, where=view == then)
+            return result
 
         return run
 
@@ -89,9 +89,9 @@ def spoiling(step: Step, slots: Iterable[int]) -> Step:
 
     def run(core: Core, regs: Regs) -> Any:
         for slot in places:
-            found = _bytes(regs[slot])
-            if found is not None:
-                found[...] = _SPOILT
+            data = _bytes(regs[slot])
+            if data is not None:
+                data[...] = _SPOILT
         return step(core, regs)
 
     return run

@@ -91,7 +91,7 @@ class Pipes(Model[None, Queue, Issued]):
         item.registers.take(item.number)
         core.registers, unit.at_work = item.registers, True
         try:
-            found = item.step(core, item.values)
+            blocked = item.step(core, item.values)
         except PtoError as error:
             raise located(error, item.op) from None
         finally:
@@ -99,8 +99,8 @@ class Pipes(Model[None, Queue, Issued]):
         if item.registers.written:
             later = [other.registers for other in unit.items() if other.number > item.number]
             item.registers.publish(unit.registers, *later)
-        if isinstance(found, Blocked):
-            return found
+        if isinstance(blocked, Blocked):
+            return blocked
         core.progress += 1
         self.done += 1
         return None
@@ -114,19 +114,19 @@ class Pipes(Model[None, Queue, Issued]):
 
     def heads(self) -> list[Issued]:
         """The first operation of every queue that can be tried, oldest first."""
-        found = [
+        items = [
             pipe.queue[0]
             for unit in self.agents.values()
             for pipe in unit.pipes.values()
             if pipe.queue and self.wants(unit, pipe.queue[0]) is None
         ]
-        found.sort(key=_number)
-        return found
+        items.sort(key=_number)
+        return items
 
     def pending(self) -> list[Issued]:
         """Every operation that is not done: last block first, newest first."""
-        found = [item for unit in self.agents.values() for item in unit.items()]
-        return sorted(found, key=place_of, reverse=True)
+        items = [item for unit in self.agents.values() for item in unit.items()]
+        return sorted(items, key=place_of, reverse=True)
 
     def can_try(self, item: Issued) -> bool:
         return self.wants(item.unit, item) is None
@@ -146,10 +146,10 @@ class Pipes(Model[None, Queue, Issued]):
 
     def cause(self, item: Issued) -> tuple[Issued, Blocked | None]:
         """The operation that finally blocks an item, maybe itself, and its reason."""
-        seen = {id(item)}
+        visited = {id(item)}
         while isinstance(need := self.wants(item.unit, item), Issued):
-            if id(need) in seen:
+            if id(need) in visited:
                 return item, Blocked(f"'{need.op.name}' op, which waits for it")
-            seen.add(id(need))
+            visited.add(id(need))
             item = need
         return item, need if isinstance(need, Blocked) else item.reason

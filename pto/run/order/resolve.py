@@ -93,8 +93,8 @@ def mark_of(op: Operation) -> fx.UnitFlag | None:
     for attr in op.row.attrs if op.attrs else ():
         marks, value = _UNIT_FLAGS.get(attr.kind), op.attrs.get(attr.name)
         if marks is not None and isinstance(value, Enum):
-            found = value.value
-            return marks[0] if found in _CHECKS else marks[1] if found in _CHANGES else None
+            mode = value.value
+            return marks[0] if mode in _CHECKS else marks[1] if mode in _CHANGES else None
     return None
 
 
@@ -105,27 +105,27 @@ def _flag(case: Case, order: kinds.OfFlag) -> MakeEffect:
     """The effect of a flag, cached by id."""
     kind = fx.FlagSet if isinstance(order, kinds.SetFlag) else fx.FlagWait
     written, identity = event_of(case), case.profile.sync.flag_identity
-    known: dict[int, fx.Effect] = {}
+    cached: dict[int, fx.Effect] = {}
 
     def of(core: Core, values: Values) -> fx.Effect:
         number = int(values[0]) if values else written
-        found = known.get(number)
-        if found is None:
+        cached_effect = cached.get(number)
+        if cached_effect is None:
             flag = flag_of(case, number)
-            found = known[number] = kind(flag, key_of(flag, identity))
-        return found
+            cached_effect = cached[number] = kind(flag, key_of(flag, identity))
+        return cached_effect
 
     return of
 
 
 def _barrier(case: Case, order: kinds.Barrier) -> MakeEffect:
-    found = fx.PipeBarrier(pipe_of(case))
-    return lambda core, values: found
+    barrier = fx.PipeBarrier(pipe_of(case))
+    return lambda core, values: barrier
 
 
 def _memory_barrier(case: Case, order: kinds.MemoryBarrier) -> MakeEffect:
-    found = fx.ScopeBarrier(case.word(order.kind) or "VV_ALL")
-    return lambda core, values: found
+    barrier = fx.ScopeBarrier(case.word(order.kind) or "VV_ALL")
+    return lambda core, values: barrier
 
 
 def _buffer(case: Case, order: kinds.OfBuffer) -> MakeEffect:
@@ -206,9 +206,9 @@ def _ring(
     return lambda core, values: (find(core).ring(core, out), own(core))
 
 
-def _slot(core: Core, ring: QueueRing, what: str, number: int) -> tuple[Any, ...]:
+def _slot(core: Core, ring: QueueRing, kind: str, number: int) -> tuple[Any, ...]:
     """The key of a full or free queue slot. Keys repeat after twice the number of slots."""
-    return core.block, id(ring), what, number % (2 * ring.slots)
+    return core.block, id(ring), kind, number % (2 * ring.slots)
 
 
 def _free_slot(core: Core, ring: QueueRing, number: int) -> tuple[Any, ...]:
@@ -265,7 +265,7 @@ def _signals(case: Case, order: kinds.OfSignal, value: Any) -> tuple[Any, ...]:
     steps = [step * view.dtype.itemsize for step in view.strides]
     places = (sum(map(mul, at, steps)) for at in product(*map(range, view.shape)))
     start = view.memory.data.ctypes.data + view.address  # arrays of the host may overlap
-    return tuple(("signal", start + place) for place in places)
+    return tuple(("signal", start + index) for index in places)
 
 
 def _notify(case: Case, order: kinds.Notify) -> MakeEffect:
@@ -298,8 +298,8 @@ def _poll(case: Case, order: kinds.TestSignal) -> MakeEffect:
     """The effect of a test: if it holds, it orders its result; an unused result orders nothing."""
     if isinstance(case.op, Operation) and not is_used(case.op):
         return lambda core, values: None
-    is_there, seen = case.row.body.make(case), _await(case, kinds.WaitUntil(order.signal))
-    return lambda core, values: seen(core, values) if is_there(core, *values) else None
+    is_there, awaited = case.row.body.make(case), _await(case, kinds.WaitUntil(order.signal))
+    return lambda core, values: awaited(core, values) if is_there(core, *values) else None
 
 
 def _groups(case: Case, order: kinds.Gather) -> Callable[[Any, Values], tuple[Any, ...]]:
@@ -309,8 +309,8 @@ def _groups(case: Case, order: kinds.Gather) -> Callable[[Any, Values], tuple[An
         return lambda core, values: ()
 
     def of(core: Any, values: Values) -> tuple[Any, ...]:
-        found = collective.turn_of(core, as_view(values[at], type))
-        return () if found is None else ((fx.RANKS, *found),)
+        turn_key = collective.turn_of(core, as_view(values[at], type))
+        return () if turn_key is None else ((fx.RANKS, *turn_key),)
 
     return of
 
@@ -328,20 +328,20 @@ def _gather(case: Case, order: kinds.Gather) -> MakeEffect:
 
 def _flush(case: Case, order: kinds.WriteBack) -> MakeEffect:
     at = case.row.operand_names.index(order.place)
-    whole = bool(order.how) and case.word(order.how) == order.all
+    all_lines = bool(order.how) and case.word(order.how) == order.all
 
     def of(core: Core, values: Values) -> fx.Effect:
-        place = values[at]
-        if whole or place is None:
+        pointer = values[at]
+        if all_lines or pointer is None:
             return fx.CacheFlush(None)
-        return fx.CacheFlush(place.memory.data.ctypes.data + place.address)
+        return fx.CacheFlush(pointer.memory.data.ctypes.data + pointer.address)
 
     return of
 
 
 def _publish(case: Case, order: kinds.Publish) -> MakeEffect:
-    found = fx.RankPublish() if case.word(order.memory) in order.to_ranks else None
-    return lambda core, values: found
+    publish = fx.RankPublish() if case.word(order.memory) in order.to_ranks else None
+    return lambda core, values: publish
 
 
 _MAKE: dict[type, Callable[[Case, Any], MakeEffect]] = {

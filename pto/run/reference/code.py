@@ -79,8 +79,8 @@ def until_ready(op: Operation, step: Step) -> Callable[[Core, Regs], Waits]:
     """Retry a step until it succeeds; each failed try yields."""
 
     def gen(core: Core, regs: Regs) -> Waits:
-        while isinstance(found := step(core, regs), Blocked):
-            yield Wait(op, found)
+        while isinstance(blocked := step(core, regs), Blocked):
+            yield Wait(op, blocked)
         core.progress += 1
 
     return gen

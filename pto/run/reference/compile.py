@@ -69,19 +69,19 @@ class Compiler:
         """The code of a function, made once."""
         if isinstance(function, str):
             function = {f.symbol: f for f in self.module.functions()}[function]
-        found = self._codes.get(id(function))
-        if found is None:
-            found = self._function(function)
-            self._codes[id(function)] = found
-        return found
+        code = self._codes.get(id(function))
+        if code is None:
+            code = self._function(function)
+            self._codes[id(function)] = code
+        return code
 
     def callee(self, op: Operation) -> Operation:
         """The function that a call names; one of its own module takes precedence."""
         caller = next(op.around(Control.FUNCTION))
-        found = self._names.find(op.attrs.get("callee"), caller)
-        if found is None:
+        callee = self._names.find(op.attrs.get("callee"), caller)
+        if callee is None:
             raise fail("PTO-S102", f"'{op.name}' op calls a function without a body", loc=op.loc)
-        return found
+        return callee
 
     def _function(self, function: Operation) -> FunctionCode:
         outer, self._slots = self._slots, {}
@@ -135,10 +135,10 @@ class Compiler:
         if control is Control.RETURN:
             return  # the function knows the registers of its results
         if control is not None and self.launched(op) is None:
-            made = CONTROL[control](self, op)
-            if made is None:
+            built = CONTROL[control](self, op)
+            if built is None:
                 return
-            step, wait = made if self.tap is None else self.tap.control(op, made)
+            step, wait = built if self.tap is None else self.tap.control(op, built)
         else:
             step = self.step(op)
             if self.tap is not None:
@@ -203,8 +203,8 @@ class Compiler:
             return _bind_fixed(fn, [self.slot(g[0]) if g else self._absent() for g in groups], outs)
         plan: list[int | list[int] | None] = []
         for operand in row.operands:
-            found = self.slots(op.group(operand.name))
-            plan.append(found if operand.variadic else found[0] if found else None)
+            positions = self.slots(op.group(operand.name))
+            plan.append(positions if operand.variadic else positions[0] if positions else None)
         return _bind_open(fn, plan, outs)
 
 
@@ -217,15 +217,15 @@ def _function_of(case: Case, body: Any) -> Function:
 
 def _with_words(step: Step, words: Callable[[Core, Case], Any], case: Case) -> Step:
     """A step on words made from the core; the words of the last core are cached."""
-    held: tuple[Core | None, Any] = None, None
+    latest: tuple[Core | None, Any] = None, None
 
     def run(core: Core, regs: Regs) -> Any:
-        nonlocal held
-        last, made = held  # both in one assignment: threads share a step
+        nonlocal latest
+        last, core_words = latest  # both in one assignment: threads share a step
         if last is not core:
-            made = words(core, case)
-            held = core, made
-        return step(made, regs)
+            core_words = words(core, case)
+            latest = core, core_words
+        return step(core_words, regs)
 
     return run
 
@@ -266,7 +266,9 @@ def _is_kept(op: Operation) -> bool:
     """True if a tile always has one address, and no other value holds it when it is made again."""
     if op.row is not ALLOC_TILE or len(op.operands) not in (0, 2) or op.group("addr"):
         return False
-    blocks = [each.parent for each in (op, *op.ancestors()) if each.parent is not None]
+    blocks = [
+        enclosing.parent for enclosing in (op, *op.ancestors()) if enclosing.parent is not None
+    ]
     ends = [block.ops[-1] for block in blocks if block.ops[-1].control is not None]
     return not any(isinstance(v.type, t.TileBuf) for end in ends for v in end.operands)
 
@@ -289,21 +291,21 @@ def _addressed(op: Operation, row: Instr, fn: Function) -> Function:
 def _agreeing(op: Operation, case: Case, fn: Function) -> Function:
     """Check valid regions that are known only at run time against the rules that types satisfy."""
     places = {operand.name: i for i, operand in enumerate(case.row.operands)}
-    asked = [(rule, n, [places[name] for name in n]) for rule, n in open_regions(case)]
-    if not asked:
+    checks = [(rule, n, [places[name] for name in n]) for rule, n in open_regions(case)]
+    if not checks:
         return fn
     even = len({tile.dtype.values_per_item for _, tile in case.tiles()}) == 1  # equal regions agree
 
     def call(core: Core, *operands: Any) -> Any:
-        for rule, names, at in asked:
+        for rule, names, at in checks:
             tiles: list[Tile] = [operands[i] for i in at]
             regions = [tile.known_valid for tile in tiles]
             if even and regions.count(regions[0]) == len(regions):
                 continue
             kinds = [tile.type for tile in tiles]
-            found = unlike([*zip(names, kinds, regions, strict=True)], rule.axes)
-            if found:
-                message = f"'{op.name}' op {rule.sentence}: {found}"
+            difference = unlike([*zip(names, kinds, regions, strict=True)], rule.axes)
+            if difference:
+                message = f"'{op.name}' op {rule.sentence}: {difference}"
                 notes = tuple(_column_notes(op, names, regions))
                 raise PtoError(Diagnostic(rule.code, message, notes=notes, help=rule.help))
         return fn(core, *operands)
@@ -317,9 +319,9 @@ def _column_notes(
     """Operands that are columns; an instruction reads them as rows over the same bytes."""
     for name, (_, count) in zip(names, regions, strict=True):
         value = op.operand(name)
-        made = value.owner if value is not None else None
-        source = made.operands[0].type if isinstance(made, Operation) and made.operands else None
-        if not isinstance(made, Operation) or made.body is not RESHAPE:
+        maker = value.owner if value is not None else None
+        source = maker.operands[0].type if isinstance(maker, Operation) and maker.operands else None
+        if not isinstance(maker, Operation) or maker.body is not RESHAPE:
             continue
         if isinstance(source, t.TileBuf) and source.tile.cols == 1:
             yield Note(f"{name} is a column, of which {count} rows are valid, taken as a row")

@@ -141,10 +141,10 @@ def _while(c: Compiler, op: Operation) -> Made:
     tap = c.tap
 
     def goes_on(regs: Regs) -> bool:
-        found = bool(regs[condition])
+        is_true = bool(regs[condition])
         if tap is not None:
-            tap.took(op, int(found))
-        return found
+            tap.took(op, int(is_true))
+        return is_true
 
     def step(core: Core, regs: Regs) -> None:
         limit = core.cluster.limit

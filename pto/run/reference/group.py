@@ -33,19 +33,19 @@ class ItemGroup(ActiveItems):
             return value[self.active]
         return value
 
-    def put(self, frame: Frame, to: object, found: Any) -> None:
-        frame[id(to)] = self.spread(found)
+    def put(self, frame: Frame, to: object, value: Any) -> None:
+        frame[id(to)] = self.spread(value)
 
-    def spread(self, found: Any) -> Any:
+    def spread(self, value: Any) -> Any:
         """The active items' values at their positions among all items."""
-        if isinstance(found, Pointers):
-            return Pointers(found.memory, self.spread(found.addresses), found.dtype)
-        if not isinstance(found, np.ndarray):
-            return found
+        if isinstance(value, Pointers):
+            return Pointers(value.memory, self.spread(value.addresses), value.dtype)
+        if not isinstance(value, np.ndarray):
+            return value
         if self.active.size == self.size.items:
-            return found
-        full = np.zeros((self.size.items, *found.shape[1:]), found.dtype)
-        full[self.active] = found
+            return value
+        full = np.zeros((self.size.items, *value.shape[1:]), value.dtype)
+        full[self.active] = value
         return full
 
     def merged(self, old: Any, new: Any) -> Any:

@@ -27,16 +27,16 @@ def vectors(case: Case, body: Vectors) -> Step:
     masks = {n: mask_width(m, lanes) for n, m in enumerate(types) if isinstance(m, t.Mask)}
     images = [mask_width(r.type, lanes) for r in case.op.results]
 
-    def step(core: Core, *given: Any) -> Any:
+    def step(core: Core, *values: Any) -> Any:
         if masks:
-            given = tuple(
-                v[:: masks[n]] if n in masks and v is not None else v for n, v in enumerate(given)
+            values = tuple(
+                v[:: masks[n]] if n in masks and v is not None else v for n, v in enumerate(values)
             )
-        found = fn(words, *given)
-        if isinstance(found, tuple):
-            shown = zip(found, kinds, images, strict=True)
-            return tuple(_as(v, kind, image) for v, kind, image in shown)
-        return _as(found, kinds[0], images[0]) if kinds else None
+        result = fn(words, *values)
+        if isinstance(result, tuple):
+            parts = zip(result, kinds, images, strict=True)
+            return tuple(_as(v, kind, image) for v, kind, image in parts)
+        return _as(result, kinds[0], images[0]) if kinds else None
 
     return step
 

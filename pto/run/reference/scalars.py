@@ -32,9 +32,9 @@ def numbers(case: Case, body: Lane) -> Numbers:
     fn = on_arrays(body.function(case))
     kinds = [kind_of(v.type) for v in case.op.operands]
     results = [kind_of(r.type) for r in case.op.results]
-    whole = all(k.kind in "biu" for k in (*kinds, *results))
+    is_integral = all(k.kind in "biu" for k in (*kinds, *results))
     # integers as NumPy scalars, which are fast; floats as arrays, for which all functions are exact
-    ins = [_in(v.type, k, whole) for v, k in zip(case.op.operands, kinds, strict=True)]
+    ins = [_in(v.type, k, is_integral) for v, k in zip(case.op.operands, kinds, strict=True)]
     outs = [_out(case, n, k) for n, k in enumerate(results)]
     if len(outs) == 1:
         fn = _checked(fn, body)
@@ -65,17 +65,17 @@ def _checked(fn: Numbers, body: Lane) -> Numbers:
     return checked
 
 
-def _in(type: t.Type, kind: np.dtype[Any], whole: bool) -> Numbers:
+def _in(type: t.Type, kind: np.dtype[Any], is_integral: bool) -> Numbers:
     if kind.kind == "f" or not isinstance(type, t.Scalar) or type.is_float:
         return lambda value: np.asarray([value], kind)
     wrap, one = wrapper(type), kind.type
 
     def number(value: Any) -> Any:
         try:
-            found = one(value)
+            lane = one(value)
         except OverflowError:  # the same bits, interpreted differently
-            found = one(wrap(value))
-        return found if whole else np.asarray([found])
+            lane = one(wrap(value))
+        return lane if is_integral else np.asarray([lane])
 
     return number
 

@@ -60,8 +60,8 @@ def launch(c: Compiler, op: Operation, body: ItemLaunch) -> Step:
         if size is None:
             raise fail("PTO-S095", "no launch size was stored before this call")
         if not 1 <= size.items <= MAX_ITEMS or min(size) < 1:
-            shown = " x ".join(map(str, size))
-            raise fail("PTO-S095", f"a launch has 1 to {MAX_ITEMS} work items, not {shown}")
+            size_text = " x ".join(map(str, size))
+            raise fail("PTO-S095", f"a launch has 1 to {MAX_ITEMS} work items, not {size_text}")
         watch = None if c.tap is None else c.tap.conflicts(core)
         group = ItemGroup(core, size, np.arange(size.items), watch)
         program.call(
@@ -90,10 +90,10 @@ def alone(case: Case, body: Cooperative) -> Callable[..., Any]:
     fn, one = body.make(case), Size(1, 1, 1)
     types = [v.type for v in case.op.operands]
 
-    def run(core: Core, *given: Any) -> Any:
+    def run(core: Core, *operands: Any) -> Any:
         group = ItemGroup(core, one, np.arange(1))
-        found = fn(group, *(everywhere(v, ty, one) for v, ty in zip(given, types, strict=True)))
-        return None if found is None else number(found, 0, case.op.results[0].type)
+        result = fn(group, *(everywhere(v, ty, one) for v, ty in zip(operands, types, strict=True)))
+        return None if result is None else number(result, 0, case.op.results[0].type)
 
     return run
 
@@ -156,9 +156,9 @@ class _Body:
 
 
 def step_of(c: Compiler, op: Operation) -> Do_:
-    made = _CONTROL.get(op.control) if op.control is not None else None
-    if made is not None:
-        return made(c, op)
+    make_control = _CONTROL.get(op.control) if op.control is not None else None
+    if make_control is not None:
+        return make_control(c, op)
     row = op.row
     if row.body is None or op.control is not None:
         message = f"'{op.name}' op is parsed and checked, but not executed by work items yet"
@@ -180,10 +180,10 @@ def step_of(c: Compiler, op: Operation) -> Do_:
 
 def _together(op: Operation, fn: Callable[..., Any]) -> Do_:
     def step(group: ItemGroup, frame: Frame) -> None:
-        found = fn(group, *(group.taken(frame[id(v)]) for v in op.operands))
+        result = fn(group, *(group.taken(frame[id(v)]) for v in op.operands))
         if op.results:
             type = op.results[0].type
-            group.put(frame, op.results[0], _of_type(found, type))
+            group.put(frame, op.results[0], _of_type(result, type))
 
     return step
 
@@ -192,15 +192,15 @@ def kind_in(type: t.Type) -> np.dtype[Any]:
     return kind_of(type.elem if isinstance(type, t.Vector) else type)
 
 
-def _of_type(found: Any, type: t.Type) -> Any:
+def _of_type(lanes: Any, type: t.Type) -> Any:
     """The low bits, in the type of the result."""
-    if not isinstance(found, np.ndarray) or not isinstance(type, t.Scalar | t.Vector):
-        return found
+    if not isinstance(lanes, np.ndarray) or not isinstance(type, t.Scalar | t.Vector):
+        return lanes
     kind = kind_in(type)
     return (
-        found.astype(np.uint8).astype(kind)
-        if kind == np.bool_ and found.dtype != kind
-        else (found.astype(kind, copy=False))
+        lanes.astype(np.uint8).astype(kind)
+        if kind == np.bool_ and lanes.dtype != kind
+        else (lanes.astype(kind, copy=False))
     )
 
 
@@ -213,14 +213,14 @@ def _lane(case: Case, body: Lane) -> Do_:
             bad = np.flatnonzero(~np.asarray(body.needs(*values)))
             if bad.size:
                 raise body.refused(*(v[bad[0]] for v in values))
-        found = fn(*values)
-        for result, each in zip(
-            op.results, found if len(op.results) > 1 else (found,), strict=True
+        outputs = fn(*values)
+        for result, lanes in zip(
+            op.results, outputs if len(op.results) > 1 else (outputs,), strict=True
         ):
-            each = np.asarray(each)
-            if not each.ndim:  # a constant, whatever the operands are
-                each = np.broadcast_to(each, values[0].shape)
-            group.put(frame, result, _of_type(each, result.type))
+            lanes = np.asarray(lanes)
+            if not lanes.ndim:  # a constant, whatever the operands are
+                lanes = np.broadcast_to(lanes, values[0].shape)
+            group.put(frame, result, _of_type(lanes, result.type))
 
     return step
 
@@ -255,33 +255,36 @@ def _one_by_one(case: Case, body: Do) -> Do_:
     groups = [(o.variadic, case.op.group(o.name)) for o in case.row.operands]
 
     def step(group: ItemGroup, frame: Frame) -> None:
-        seen = {id(v): group.taken(frame[id(v)]) for v in op.operands}
-        found: list[Any] = []
+        taken = {id(v): group.taken(frame[id(v)]) for v in op.operands}
+        results: list[Any] = []
         for n in range(group.active.size):
-            own = [
-                (several, [number(seen[id(v)], n, v.type) for v in values])
+            columns = [
+                (several, [number(taken[id(v)], n, v.type) for v in values])
                 for several, values in groups
             ]
-            given = [each if several else each[0] if each else None for several, each in own]
-            found.append(fn(group.core, *given))
+            numbers = [
+                arguments if several else arguments[0] if arguments else None
+                for several, arguments in columns
+            ]
+            results.append(fn(group.core, *numbers))
         for k, result in enumerate(op.results):
-            each = [f[k] for f in found] if len(op.results) > 1 else found
-            group.put(frame, result, _gathered(each, result.type))
+            arguments = [f[k] for f in results] if len(op.results) > 1 else results
+            group.put(frame, result, _gathered(arguments, result.type))
 
     return step
 
 
-def _gathered(found: list[Any], type: t.Type) -> Any:
-    if isinstance(found[0], Pointer):
-        if any(p.memory is not found[0].memory for p in found):
+def _gathered(values: list[Any], type: t.Type) -> Any:
+    if isinstance(values[0], Pointer):
+        if any(p.memory is not values[0].memory for p in values):
             raise fail("PTO-M116", "work items point into different memories")
-        addresses = np.array([p.address for p in found], np.int64)
-        return Pointers(found[0].memory, addresses, found[0].dtype)
+        addresses = np.array([p.address for p in values], np.int64)
+        return Pointers(values[0].memory, addresses, values[0].dtype)
     if isinstance(type, t.Scalar):
-        return np.array(found, kind_of(type))
-    own = np.empty(len(found), object)
-    own[:] = found
-    return own
+        return np.array(values, kind_of(type))
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return objects
 
 
 # ---- control flow
@@ -292,9 +295,9 @@ def _if(c: Compiler, op: Operation) -> Do_:
     numbers = ways(op)
 
     def step(group: ItemGroup, frame: Frame) -> None:
-        given = group.taken(frame[id(op.operands[0])])
-        found: list[Any] = [None] * len(op.results)
-        of_number = [given == number for number in numbers]
+        selector = group.taken(frame[id(op.operands[0])])
+        results: list[Any] = [None] * len(op.results)
+        of_number = [selector == number for number in numbers]
         for arm, chosen in zip(arms, (~np.logical_or.reduce(of_number), *of_number), strict=False):
             if arm is None or not chosen.any():
                 continue
@@ -302,8 +305,8 @@ def _if(c: Compiler, op: Operation) -> Do_:
             arm.run(part, frame)
             for n, value in enumerate(arm.last):
                 new = frame[id(value)]
-                found[n] = new if found[n] is None else part.merged(found[n], new)
-        for result, value in zip(op.results, found, strict=True):
+                results[n] = new if results[n] is None else part.merged(results[n], new)
+        for result, value in zip(op.results, results, strict=True):
             frame[id(result)] = value
 
     return step
@@ -315,8 +318,10 @@ def _hand(frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
 
 
 def _carry(group: ItemGroup, frame: Frame, to: Sequence[Value], sources: Sequence[Value]) -> None:
-    found = [group.merged(frame.get(id(a)), frame[id(v)]) for a, v in zip(to, sources, strict=True)]
-    for a, value in zip(to, found, strict=True):
+    merged = [
+        group.merged(frame.get(id(a)), frame[id(v)]) for a, v in zip(to, sources, strict=True)
+    ]
+    for a, value in zip(to, merged, strict=True):
         frame[id(a)] = value
 
 
@@ -346,11 +351,11 @@ def _for(c: Compiler, op: Operation) -> Do_:
 
 def _while(c: Compiler, op: Operation) -> Do_:
     before, after = (_Body(c, region) for region in op.regions)
-    asked, told = (region.block.args for region in op.regions)
+    test_args, body_args = (region.block.args for region in op.regions)
     condition, *passed = before.last
 
     def step(group: ItemGroup, frame: Frame) -> None:
-        _hand(frame, asked, op.operands)
+        _hand(frame, test_args, op.operands)
         live = group.active
         while live.size:
             part = group.of(live)
@@ -359,9 +364,9 @@ def _while(c: Compiler, op: Operation) -> Do_:
             live = live[frame[id(condition)][live].astype(np.bool_)]
             if live.size:
                 part = group.of(live)
-                _hand(frame, told, passed)
+                _hand(frame, body_args, passed)
                 after.run(part, frame)
-                _carry(part, frame, asked, after.last)
+                _carry(part, frame, test_args, after.last)
             group.look()
 
     return step
@@ -371,8 +376,8 @@ def _call(c: Compiler, op: Operation) -> Do_:
     program = ItemProgram.of(c, c.callee(op))
 
     def step(group: ItemGroup, frame: Frame) -> None:
-        found = program.call(group, [frame[id(v)] for v in op.operands])
-        for result, value in zip(op.results, found, strict=True):
+        results = program.call(group, [frame[id(v)] for v in op.operands])
+        for result, value in zip(op.results, results, strict=True):
             frame[id(result)] = value
 
     return step

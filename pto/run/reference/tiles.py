@@ -72,8 +72,8 @@ class _Spread:
     def read(self, operands: tuple[Any, ...], rows: int, cols: int) -> list[Any]:
         sources = [(operands[i], read) for i, read in self.tiles.items()]
         if self.axis == "column":
-            *whole, (one, last) = sources
-            return [*(read(s, rows, cols) for s, read in whole), last(one, 1, cols)]
+            *full_sources, (one, last) = sources
+            return [*(read(s, rows, cols) for s, read in full_sources), last(one, 1, cols)]
         if len(sources) == 1:
             return [sources[0][1](sources[0][0], rows, 1)]
         at = 0 if sources[0][0].get_valid()[1] < cols else 1
@@ -101,9 +101,9 @@ def _is_tile(case: Case, name: str) -> bool:
 
 def _reader(case: Case, name: str, dtype: DType) -> Reader:
     if _is_tile(case, name):
-        own = element(case, name)
-        kind = read_as(own, dtype)
-        return region if kind is own else lambda tile, r, c: region(tile, r, c).view(kind.numpy)
+        stored = element(case, name)
+        kind = read_as(stored, dtype)
+        return region if kind is stored else lambda tile, r, c: region(tile, r, c).view(kind.numpy)
     become = scalar(case.type(name), dtype)
     return lambda value, rows, cols: become(value)
 
@@ -135,8 +135,8 @@ def fold(case: Case, body: Fold) -> Callable[..., None]:
             )
             return
         lines = np.ascontiguousarray(values, kind)
-        found = lanes.fold_pairs(fn, lines) if pairs else lanes.fold(fn, lines)
-        put(dst, 1, cols, found.astype(into, copy=False)[None, :])
+        folded = lanes.fold_pairs(fn, lines) if pairs else lanes.fold(fn, lines)
+        put(dst, 1, cols, folded.astype(into, copy=False)[None, :])
 
     return step
 

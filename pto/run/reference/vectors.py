@@ -106,12 +106,12 @@ def _general(case: Case, fn: Step, shape: VectorOperands) -> Step:
     outs = [_result(case, shape, name) for name in shape.results]
     governed = shape.mask is not None
 
-    def step(core: Core, *given: Any) -> Any:
-        mask = given[len(ins)] if governed else None
-        found = fn(*(read(v) for read, v in zip(ins, given, strict=False)))
+    def step(core: Core, *values: Any) -> Any:
+        mask = values[len(ins)] if governed else None
+        result = fn(*(read(v) for read, v in zip(ins, values, strict=False)))
         if len(outs) == 1:
-            return outs[0](found, mask)
-        return tuple(out(v, mask) for out, v in zip(outs, found, strict=True))
+            return outs[0](result, mask)
+        return tuple(out(v, mask) for out, v in zip(outs, result, strict=True))
 
     return step
 
@@ -119,10 +119,10 @@ def _general(case: Case, fn: Step, shape: VectorOperands) -> Step:
 def _source(case: Case, shape: VectorOperands, name: str) -> Step:
     kind, bits = shape.kind, shape.bits
     if name in shape.kinds:
-        own, numpy = shape.lanes(shape.kinds[name]), shape.kinds[name].numpy
-        if own.step == 1 and numpy == dtype_of(case, name).numpy:
+        lanes, numpy = shape.lanes(shape.kinds[name]), shape.kinds[name].numpy
+        if lanes.step == 1 and numpy == dtype_of(case, name).numpy:
             return lambda value: value
-        return lambda value: value.view(numpy)[own]
+        return lambda value: value.view(numpy)[lanes]
     if isinstance(case.type(name), t.Mask | t.LogicalMask) or kind is None:
         return lambda mask: mask[bits]
     return lane_maker(kind) if any(n in shape.kinds for n in shape.sources) else filler(kind)
@@ -135,26 +135,26 @@ def _result(case: Case, shape: VectorOperands, name: str) -> Step:
     kind = shape.kinds.get(name)
     if kind is None:
 
-        def bools(found: Items, mask: Mask | None) -> Items:
-            on = found if mask is None or mask is every else found & mask[bits]
+        def bools(values: Items, mask: Mask | None) -> Items:
+            on = values if mask is None or mask is every else values & mask[bits]
             return on if shape.is_logical else image(on, size)
 
         return bools
     zero = np.zeros((), kind.numpy)
-    own = shape.lanes(kind)
+    lanes = shape.lanes(kind)
     count = kind.lanes
     numpy = kind.numpy
 
-    shown = dtype_of(case, name).numpy
+    stored_type = dtype_of(case, name).numpy
 
-    def whole(found: Items, mask: Mask | None) -> Items:
-        if mask is not None and (mask is not every or found.ndim == 0):
-            off = zero if found.dtype == numpy else np.zeros((), found.dtype)
-            found = np.where(mask[bits], found, off)
-        if own.step == 1:
-            return found if found.dtype == shown else found.view(shown)
+    def whole(values: Items, mask: Mask | None) -> Items:
+        if mask is not None and (mask is not every or values.ndim == 0):
+            off = zero if values.dtype == numpy else np.zeros((), values.dtype)
+            values = np.where(mask[bits], values, off)
+        if lanes.step == 1:
+            return values if values.dtype == stored_type else values.view(stored_type)
         out = np.zeros(count, numpy)
-        out[own] = found
+        out[lanes] = values
         return out
 
     return whole

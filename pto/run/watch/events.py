@@ -179,16 +179,16 @@ class Hook(SchedulingPolicy):
         """A flag or barrier: the step only reports its event. `at`: the slot of a run-time id;
         effects are cached, since the ids are few."""
         tell, nothing = self.observer.event, list[Access]()
-        known: dict[int | None, Effect | None] = {}
+        cached: dict[int | None, Effect | None] = {}
         counters = counted(loops)
 
         def watched(core: Core, regs: Regs) -> None:
             number = None if at is None else regs[at]
-            if number not in known:
+            if number not in cached:
                 if at is not None:
                     step(core, regs)  # refuses an id that does not exist
-                known[number] = effect(core, [] if at is None else [number])
-            tell(InstructionEvent(op, core, pipe, nothing, counters(regs), known[number]))
+                cached[number] = effect(core, [] if at is None else [number])
+            tell(InstructionEvent(op, core, pipe, nothing, counters(regs), cached[number]))
 
         return watched
 
@@ -209,10 +209,10 @@ class Hook(SchedulingPolicy):
             special: Any = core.registers
             if special.is_touched:
                 special.forget()
-            found = step(core, regs)
-            if isinstance(found, Blocked):
+            result = step(core, regs)
+            if isinstance(result, Blocked):
                 recorder.log.clear()
-                return found
+                return result
             reads = leaves = ()
             if special.is_touched:
                 reads, leaves = special.take(is_scalar)
@@ -227,7 +227,7 @@ class Hook(SchedulingPolicy):
                 tell(
                     InstructionEvent(op, core, pipe, accesses, now, None, None, reads, leaves, mark)
                 )
-            return found
+            return result
 
         return watched
 
@@ -243,9 +243,11 @@ class Hook(SchedulingPolicy):
     ) -> None:
         """Report an event for each phase; special registers belong to the first."""
         for n, (pipe, accesses, effect) in enumerate(parts):
-            own = (reads, leaves) if not n else ((), ())
+            accesses_of_part = (reads, leaves) if not n else ((), ())
             self.observer.event(
-                InstructionEvent(op, core, pipe, accesses, counters, effect, None, *own, mark, n)
+                InstructionEvent(
+                    op, core, pipe, accesses, counters, effect, None, *accesses_of_part, mark, n
+                )
             )
 
     def _ordering(
@@ -263,22 +265,26 @@ class Hook(SchedulingPolicy):
         is_signal = isinstance(op.order, OfSignal)
 
         def watched(core: Core, regs: Regs) -> Any:
-            found = step(core, regs)
-            effect = effects[1 if isinstance(found, Blocked) else 0]
+            result = step(core, regs)
+            effect = effects[1 if isinstance(result, Blocked) else 0]
             values = [regs[group[0]] if group else None for group in slots] if slots else []
-            made = None if effect is None else effect(core, values)
+            effect_now = None if effect is None else effect(core, values)
             accesses = recorder.take()
             if is_signal:
                 accesses = []
-            if made is not None:
+            if effect_now is not None:
                 counters = tuple([regs[i] for i in loops])
-                told = 0
+                phase = 0
                 if parts is not None:
                     phases = list(parts.of(accesses, regs))
                     self._report_parts(op, core, phases, counters)
-                    accesses, told = [], len(phases)
-                tell(InstructionEvent(op, core, pipe(values), accesses, counters, made, phase=told))
-            return found
+                    accesses, phase = [], len(phases)
+                tell(
+                    InstructionEvent(
+                        op, core, pipe(values), accesses, counters, effect_now, phase=phase
+                    )
+                )
+            return result
 
         return watched
 
@@ -289,11 +295,11 @@ class Hook(SchedulingPolicy):
     def took(self, op: Operation, way: int) -> None:
         """Called when a branch runs its region `way`, or a while loop continues (1) or ends (0)."""
 
-    def control(self, op: Operation, made: Made) -> Made:
+    def control(self, op: Operation, control: Made) -> Made:
         """Report the start and end of a vector scope; steps of other regions report themselves."""
         if op.control is not Control.SCOPE:
-            return made
-        step, wait = made
+            return control
+        step, wait = control
         observer = self.observer
 
         def scope(core: Core, regs: Regs) -> Any:

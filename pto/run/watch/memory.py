@@ -86,9 +86,9 @@ class Recorder:
         self.log: list[Access] = []
 
     def take(self) -> list[Access]:
-        found = self.log
+        accesses = self.log
         self.log = []
-        return found
+        return accesses
 
 
 class WatchedMemory(Memory):
@@ -162,8 +162,8 @@ class Watched(NDArrayOperatorsMixin):
         return Watched(self._array.T, self._memory)
 
     def view(self, dtype: Any = None) -> Watched:
-        found = self._array if dtype is None else self._array.view(dtype)
-        return Watched(found, self._memory, self._start)
+        array = self._array if dtype is None else self._array.view(dtype)
+        return Watched(array, self._memory, self._start)
 
     def transpose(self, *axes: Any) -> Watched:
         return Watched(self._array.transpose(*axes), self._memory)
@@ -172,11 +172,11 @@ class Watched(NDArrayOperatorsMixin):
         return Watched(self._array.squeeze(axis), self._memory)
 
     def reshape(self, *shape: Any) -> Any:
-        found = self._array.reshape(*shape)
-        if np.may_share_memory(found, self._array):
-            return Watched(found, self._memory, self._start)
+        array = self._array.reshape(*shape)
+        if np.may_share_memory(array, self._array):
+            return Watched(array, self._memory, self._start)
         self._note(False, self._array)
-        return found
+        return array
 
     # ---- reads and writes
 
@@ -214,20 +214,20 @@ class Watched(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Any:
         if not _is_plain(key):
             return self._gathered(key)
-        found: Any = self._array[key]
-        if isinstance(found, np.ndarray):
-            return Watched(found, self._memory, self._behind(key))
+        element: Any = self._array[key]
+        if isinstance(element, np.ndarray):
+            return Watched(element, self._memory, self._behind(key))
         self._note(False, self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)])
-        return found
+        return element
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        given = value._read() if isinstance(value, Watched) else value
+        source = value._read() if isinstance(value, Watched) else value
         if not _is_plain(key):
             key = _unwatched(key)
-            self._array[key] = given
+            self._array[key] = source
             self._note_places(True, key)
             return
-        self._array[key] = given
+        self._array[key] = source
         target: Any = self._array[key]
         if not isinstance(target, np.ndarray):
             target = self._array[(*key, ...) if isinstance(key, tuple) else (key, ...)]
@@ -286,14 +286,14 @@ class Watched(NDArrayOperatorsMixin):
     # ---- NumPy's own functions
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        given = [x._read() if isinstance(x, Watched) else x for x in inputs]
+        arrays = [x._read() if isinstance(x, Watched) else x for x in inputs]
         outs = options.get("out", ())
         if any(isinstance(o, Watched) for o in outs):
             options["out"] = tuple(o._array if isinstance(o, Watched) else o for o in outs)
             for out in outs:
                 if isinstance(out, Watched):
                     out._note(True, out._array)
-        return getattr(ufunc, method)(*given, **options)
+        return getattr(ufunc, method)(*arrays, **options)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
@@ -316,8 +316,8 @@ def _is_plain(key: Any) -> bool:
     if type(key) is slice or key is Ellipsis:  # most are
         return True
     if type(key) is tuple:
-        for each in key:
-            if type(each) is not slice and not isinstance(each, _PLAIN_KEYS):
+        for part in key:
+            if type(part) is not slice and not isinstance(part, _PLAIN_KEYS):
                 return False
         return True
     return isinstance(key, _PLAIN_KEYS)
@@ -333,12 +333,12 @@ def _unwatched(value: Any) -> Any:
 
 
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    given, mask = _unwatched(src), _unwatched(where)
+    source, mask = _unwatched(src), _unwatched(where)
     if not isinstance(dst, Watched):
-        np.copyto(dst, given, casting=casting, where=mask)
+        np.copyto(dst, source, casting=casting, where=mask)
         return
     array = dst._array  # pyright: ignore[reportPrivateUsage]
-    np.copyto(array, given, casting=casting, where=mask)
+    np.copyto(array, source, casting=casting, where=mask)
     if mask is True:
         dst._note(True, array)  # pyright: ignore[reportPrivateUsage]
         return

@@ -45,8 +45,8 @@ def threads_registers(op: Operation) -> bool:
     """
     if op.row.cost not in REGISTERS:
         return False
-    given = any(isinstance(v.type, REGISTER_TYPES) for v in op.operands)
-    return given and any(not isinstance(v.type, REGISTER_TYPES) for v in op.results)
+    takes_registers = any(isinstance(v.type, REGISTER_TYPES) for v in op.operands)
+    return takes_registers and any(not isinstance(v.type, REGISTER_TYPES) for v in op.results)
 
 
 def needs_registers(functions: Iterable[Operation]) -> bool:
@@ -112,11 +112,11 @@ class DryRun(Hook):
 
     def _described(self, compiler: Compiler, op: Operation, case: Case, describe: Describe) -> Step:
         tell = self._reporter(compiler, op, case)
-        slots, asked = slots_of(compiler, op), hinted(case)
+        slots, hints = slots_of(compiler, op), hinted(case)
 
         def said(core: Core, regs: Regs) -> None:
             values = [None if i is None else regs[i] for i in slots]
-            tell(core, regs, asked(values, describe(values)))
+            tell(core, regs, hints(values, describe(values)))
 
         return said
 
@@ -130,16 +130,16 @@ class DryRun(Hook):
         usual = "gm" if is_global(op.operands[0].type) else "ub"
 
         def ran(core: Core, regs: Regs) -> Any:
-            found = step(core, regs) if data else ones(core, regs)
+            result = step(core, regs) if data else ones(core, regs)
             recorder.log.clear()
-            place, offset = (None if i is None else regs[i] for i in slots[:2])
+            pointer, offset = (None if i is None else regs[i] for i in slots[:2])
             how = usual
-            if how == "gm" and isinstance(place, Pointer) and place.dtype is not None:
-                at = place.address + int(offset or 0) * place.itemsize
-                how = "ub" if self._cached(core, (id(place.memory), at // _CACHE_LINE)) else "gm"
+            if how == "gm" and isinstance(pointer, Pointer) and pointer.dtype is not None:
+                at = pointer.address + int(offset or 0) * pointer.itemsize
+                how = "ub" if self._cached(core, (id(pointer.memory), at // _CACHE_LINE)) else "gm"
             work = Cycles("element", how)
             tell(InstructionEvent(op, core, "S", [], counters(regs), None, work))
-            return found
+            return result
 
         return ran
 
@@ -151,23 +151,23 @@ class DryRun(Hook):
         recorder, data = self.recorder, self.data
 
         def ran(core: Core, regs: Regs) -> Any:
-            found = step(core, regs) if data else None
+            result = step(core, regs) if data else None
             recorder.log.clear()
             tile = None if slot is None else regs[slot]
             count = prod(tile.get_valid()) if isinstance(tile, Tile) else 1
             tell(core, regs, Cycles("element", how, count))
-            return found
+            return result
 
         return ran
 
     def _cached(self, core: Core, line: tuple[int, int]) -> bool:
         """True if the data cache has a line; the least recently used line is evicted."""
         lines = self._lines.setdefault(id(core), {})
-        known = lines.pop(line, False)
+        is_cached = lines.pop(line, False)
         lines[line] = True
         if len(lines) > _CACHE_LINES:
             del lines[next(iter(lines))]
-        return known
+        return is_cached
 
     def _executed(
         self,
@@ -179,16 +179,16 @@ class DryRun(Hook):
     ) -> Step:
         """Execute an operation on memory: its accesses are known only from the run."""
         recorder, tell = self.recorder, self._reporter(compiler, op, case)
-        slots, asked = slots_of(compiler, op), hinted(case)
+        slots, hints = slots_of(compiler, op), hinted(case)
 
         def ran(core: Core, regs: Regs) -> Any:
-            found = step(core, regs)
+            result = step(core, regs)
             accesses = recorder.take()
-            if isinstance(found, Blocked):
-                return found
+            if isinstance(result, Blocked):
+                return result
             values = [None if i is None else regs[i] for i in slots]
-            tell(core, regs, asked(values, describe(values) if describe else touched(accesses)))
-            return found
+            tell(core, regs, hints(values, describe(values) if describe else touched(accesses)))
+            return result
 
         return ran
 
@@ -215,11 +215,11 @@ class DryRun(Hook):
 
         return counting
 
-    def control(self, op: Operation, made: Made) -> Made:
+    def control(self, op: Operation, control: Made) -> Made:
         """Report a vector scope as one operation, with its instructions counted by class."""
         if op.control is not Control.SCOPE:
-            return made
-        step, wait = made
+            return control
+        step, wait = control
         counts = self._counts
         recorder = self.recorder
         tell = self.observer.event
@@ -243,7 +243,7 @@ def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
 def is_only_data(op: Operation) -> bool:
     """True if its results are floats from which only floats are computed, and which control flow
     does not receive: they decide no path and no address."""
-    todo, seen = [*op.results], set[int]()
+    todo, visited = [*op.results], set[int]()
     while todo:
         value = todo.pop()
         if not isinstance(value.type, t.Scalar) or not value.type.is_float:
@@ -251,8 +251,8 @@ def is_only_data(op: Operation) -> bool:
         for user in value.uses:
             if user.control is not None or user.regions:
                 return False
-            if id(user) not in seen:
-                seen.add(id(user))
+            if id(user) not in visited:
+                visited.add(id(user))
                 todo += user.results
     return True
 
@@ -260,10 +260,12 @@ def is_only_data(op: Operation) -> bool:
 def _ones(compiler: Compiler, op: Operation) -> Step:
     """A step that gives 1 as each of its results."""
     types = [(compiler.slot(v), v.type) for v in op.results]
-    given = [(n, y.dtype.numpy.type(1)) for n, y in types if isinstance(y, t.Scalar) and y.dtype]
+    constants = [
+        (n, y.dtype.numpy.type(1)) for n, y in types if isinstance(y, t.Scalar) and y.dtype
+    ]
 
     def ones(core: Core, regs: Regs) -> None:
-        for slot, one in given:
+        for slot, one in constants:
             regs[slot] = one
 
     return ones

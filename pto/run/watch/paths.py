@@ -1,6 +1,6 @@
 """Which ways a program takes on given numbers, found by a dry run.
 
-Scalars are computed. Instructions on data do nothing, unless `data` asks for them: control flow
+Scalars are computed. Instructions on data do nothing, unless `data` is set: control flow
 rarely depends on data. Flags never wait; queues and signals between agents do.
 """
 
@@ -58,8 +58,8 @@ class Paths(Hook):
     def conflicts(self, core: Core) -> None:
         return None
 
-    def control(self, op: Operation, made: Made) -> Made:
-        return made
+    def control(self, op: Operation, control: Made) -> Made:
+        return control
 
     def trips(self, core: Core, op: Operation, counted: range) -> Iterable[int]:
         self.outcomes.add((id(op), "trips", min(len(counted), MANY)))

@@ -98,10 +98,10 @@ class PhaseSplit:
             if isinstance(step, InnerFlag):
                 yield from handoff(step)
                 continue
-            found = [*shares[number], *self._working(step, regs)]
+            touched_now = [*shares[number], *self._working(step, regs)]
             number += 1
-            if found:
-                yield PhaseEvent(step.pipe, found)
+            if touched_now:
+                yield PhaseEvent(step.pipe, touched_now)
 
     def _shares(self, accesses: list[Access], regs: Regs) -> list[list[Access]]:
         """The recorded accesses of each phase."""
@@ -126,7 +126,7 @@ class PhaseSplit:
         """The accesses of a phase to scratch space: it reads what an earlier phase has written."""
         only_read = [name for name in touch.reads if name not in touch.writes]
         for names, writes in ((only_read, False), (touch.writes, True)):
-            for slot, type in (each for name in names for each in self._scratch.get(name, ())):
+            for slot, type in (pair for name in names for pair in self._scratch.get(name, ())):
                 space = _space(regs[slot], type)
                 if space is not None and space.nbytes:
                     yield _whole(space, writes)

@@ -40,10 +40,10 @@ class Stop:
 
     def value(self, name: str) -> tuple[Value, Any]:
         """The value of a name in the function; None if it is not computed yet."""
-        found = self._names.get(name.lstrip("%"))
-        if found is None:
+        entry = self._names.get(name.lstrip("%"))
+        if entry is None:
             raise fail("PTO-U041", f"there is no %{name.lstrip('%')} in this function")
-        value, slot = found
+        value, slot = entry
         return value, self._regs[slot] if slot < len(self._regs) else None
 
 
@@ -69,8 +69,8 @@ class Stepper(Hook):
     def begin(self, core: Core) -> None:
         pass
 
-    def control(self, op: Operation, made: Made) -> Made:
-        return made
+    def control(self, op: Operation, control: Made) -> Made:
+        return control
 
     def step(self, compiler: Compiler, op: Operation, step: Step) -> Step:
         """The step of an operation, with a stop before it. Scalar arithmetic stops only by line."""
@@ -85,13 +85,13 @@ class Stepper(Hook):
             if here not in self._waiting and self._stops(op):
                 now = tuple((value, regs[slot]) for value, slot in operands)
                 self._ask(Stop(op, core, self.done, now, names, regs))
-            found = step(core, regs)
-            if isinstance(found, Blocked):
+            result = step(core, regs)
+            if isinstance(result, Blocked):
                 self._waiting.add(here)
-                return found
+                return result
             self._waiting.discard(here)
             self.done += counts
-            return found
+            return result
 
         return asking
 

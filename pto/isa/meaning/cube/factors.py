@@ -1,4 +1,4 @@
-"""L1 to L0A and L0B: fractals of 512 bytes, transposed if the instruction says so, and MX scales.
+"""L1 to L0A and L0B: fractals of 512 bytes, optionally transposed, and MX scales.
 
 A left tile [m,k] and a right tile [n,k] have the same layout: strips of 32 bytes of k, one row of m
 or n after the other (K1 M1 M0 K0 and K1 N1 N0 K0). Transposing swaps the two axes of the source.

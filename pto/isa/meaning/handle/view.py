@@ -2,7 +2,8 @@
 
 Meanings of handles are functions of `Handles` and the operands. Compiled code runs the same
 functions on its own implementation (`run/jit/emit/handle/words.py`), where a number may be known
-only at run time. So a meaning branches on a number only with `require`, `least` and `choose`.
+only at run time. A meaning therefore branches on a number only with `require`, `least` and
+`choose`.
 Handles have the same fields in both engines: memory and address, the type of a tile, the shape and
 strides of a view.
 """

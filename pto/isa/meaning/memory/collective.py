@@ -265,7 +265,7 @@ def _require_root(core: Machine, members: Members, root: int) -> None:
     if core.device.ranks > 1 and owner != core.device.rank:
         raise fail(
             "PTO-D196",
-            f"rank {core.device.rank} calls a collective whose root is rank {owner}",
+            f"rank {core.device.rank} calls a collective of root rank {owner}",
             help="on the AIV engine only the root calls it",
         )
 

@@ -146,7 +146,7 @@ def _heard(case: Case) -> Callable[..., Any]:
         def reason() -> Blocked | None:
             if any(_met(x.core, mode, number) for mode in (_ALL_CORES, _VECTOR_PAIR)):
                 return None
-            return Blocked(f"signal {number}, which nobody has sent")
+            return Blocked(f"signal {number}, which was never sent")
 
         return x.until(met, take, reason, polls=True)
 

@@ -112,7 +112,7 @@ class QueueRing:
         """A full slot, or the reason why there is none."""
         number = int(self.popped[own(core)])
         if own(core) not in self.consumers(core, split):
-            return Blocked(f"a tile of {self.name}, whose whole tiles go to vector 0 alone")
+            return Blocked(f"a tile of {self.name}, which sends undivided tiles only to vector 0")
         if all(self.pushed[sub] > number for sub in self.producers(core, split)):
             return None
         late = [sub for sub in self.producers(core, split) if self.pushed[sub] <= number]

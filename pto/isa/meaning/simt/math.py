@@ -72,7 +72,7 @@ PRMT = Lane(_bytes)
 
 
 def _product(of: Callable[[Lanes, Lanes], Lanes]) -> Lane:
-    """A product of signed or unsigned numbers, as an attribute says."""
+    """A product of signed or unsigned numbers, selected by an attribute."""
 
     def make(case: Case) -> Callable[[Lanes, Lanes], Lanes]:
         kind = "u" if case.word("signedness") == "unsigned" else "i"

@@ -113,8 +113,7 @@ class TableAccess:
     ) -> Callable[[Lanes, Lanes], tuple[Lanes, Lanes | None]]:
         """fn(i, j): the index key(i, j), and the condition that it is in use; None: always.
 
-        One of `most` or more is an error, unless an attribute says that it is clamped, wrapped or
-        skipped.
+        One of `most` or more is an error, unless an attribute clamps, wraps or skips it.
         """
         fine = x.all(*size, lambda i, j: key(i, j) < most)
         x.require(fine if self._oob == "undefined" else fine | (most > 0), error)

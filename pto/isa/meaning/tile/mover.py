@@ -3,7 +3,8 @@
 A meaning of kind `Move` is a function of a mover and the operands. It lists the (i, j) for which an
 element is made (`each`, `place`) and, for one (i, j), what to read (`read`, `item`) and compute.
 The same function runs on the mover of the compiled engine (`run/jit/emit/tile/mover.py`), where
-extents are run-time values and (i, j) are lanes. So a meaning branches on extents and values only
+extents are run-time values and (i, j) are lanes. A meaning therefore branches on extents and
+values only
 with `when` and `require`. Indices are lanes of int64.
 """
 

@@ -3,7 +3,8 @@
 A meaning of kind `Vectors` is a function of this interface and the operands: vectors and masks are
 lanes (`core/primitives.py`), scalars are numbers, places in memory are counted in elements from a
 pointer. The same function runs on the implementation of the compiled engine
-(`run/jit/emit/vmi/words.py`) with symbolic values. So it branches on values only with `require` and
+(`run/jit/emit/vmi/words.py`) with symbolic values. It therefore branches on values only with
+`require` and
 `choose`.
 """
 
