@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pto.cli import findings
+from pto.cli import findings, progress
 from pto.cli.program import LoadedLaunch
 from pto.core.dtypes import dtype
 from pto.core.errors import Diagnostic, PtoError, fail
@@ -90,8 +90,9 @@ def _limit(args: argparse.Namespace) -> dict[str, Any]:
 
 def read_launch(args: argparse.Namespace) -> KernelLaunch:
     """The C++ kernel of `args.file` with its arguments."""
-    kernel = _kernel(args.file, args)
-    params = _parameters(kernel, _limit(args))
+    with progress.stage(f"compiling {args.file}", args):
+        kernel = _kernel(args.file, args)
+        params = _parameters(kernel, _limit(args))
     return KernelLaunch(params, build(params, parse_args(args.arg), args.seed), kernel)
 
 
@@ -105,10 +106,12 @@ class KernelLaunch(LoadedLaunch):
         return {"blocks": args.blocks, **_limit(args)}
 
     def run(self, args: argparse.Namespace) -> Report:
-        return self.kernel.run(*self.values, **self._options(args))
+        with progress.stage("running", args):
+            return self.kernel.run(*self.values, **self._options(args))
 
     def sanitize(self, args: argparse.Namespace) -> tuple[Report | None, int]:
-        verdict = self.kernel.sanitize(*self.values, **self._options(args))
+        with progress.stage("sanitizing", args):
+            verdict = self.kernel.sanitize(*self.values, **self._options(args))
         last = "sanitizer: no findings" if verdict.is_clean else verdict.summary
         return None, findings.show(verdict.findings, args, [("title", f"{last}\n")] if last else [])
 

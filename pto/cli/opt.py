@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pto.cli import console, findings, options, program
+from pto.cli import console, findings, options, program, progress
 from pto.cli.command_line import CommandLine
 from pto.core.output import write_whole
 from pto.core.render import Piece
@@ -161,7 +161,8 @@ def _show_stage(launch: ProgramLaunch, profile: Profile, args: argparse.Namespac
 
 def _search(args: argparse.Namespace) -> int:
     """Search the fastest program, and print it."""
-    launch, report = _searched(args)
+    with progress.stage("searching", args):
+        launch, report = _searched(args)
     return _shown(launch, f"{report}\n", report.to_json(), report.device, args)
 
 

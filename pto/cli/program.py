@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pto.cli import findings
+from pto.cli import findings, progress
 from pto.cli.command_line import CPP, PYTHON, language_of
 from pto.core.errors import fail
 from pto.ir.graph import Module
@@ -19,7 +17,6 @@ from pto.plan.calls import entry_functions
 from pto.run.launch.arguments import LaunchParameter, build, integers, parameters, parse_args
 from pto.run.launch.engine import chosen_engine
 from pto.run.launch.host import Report, launch
-from pto.run.launch.progress import Progress, ProgressBar
 from pto.target.profile import device as find_device
 
 if TYPE_CHECKING:
@@ -59,11 +56,11 @@ class ModuleLaunch(LoadedLaunch):
         return {**chosen, "args": self.values, "engine": chosen_engine(args.engine)}
 
     def run(self, args: argparse.Namespace) -> Report:
-        with _progress(args) as progress_bar:
+        with progress.of_blocks(args) as advance:
             return launch(
                 self.module,
                 **self.options(args),
-                progress=progress_bar,
+                progress=advance,
                 schedule=args.schedule,
             )
 
@@ -72,20 +69,14 @@ class ModuleLaunch(LoadedLaunch):
 
         how: dict[str, Any] = self.options(args)
         how["automatic"] = getattr(args, "automatic", False)
-        with _progress(args) as progress_bar:
-            verdict = sanitize(self.module, **how, progress=progress_bar)
+        with progress.of_blocks(args) as advance:
+            verdict = sanitize(self.module, **how, progress=advance)
         return verdict.report, findings.show_verdict(verdict, args)
 
     def time(self, args: argparse.Namespace) -> int:
         from pto.cli.time import timed
 
         return timed(self.module, self.values, args)
-
-
-def _progress(args: argparse.Namespace) -> AbstractContextManager[Progress | None]:
-    """A progress bar if the output of errors is a terminal."""
-    is_wanted = sys.stderr.isatty() and not findings.is_quiet(args)
-    return ProgressBar() if is_wanted else nullcontext()
 
 
 def is_python(file: str) -> bool:
@@ -143,7 +134,7 @@ def traced(
 ) -> tuple[Specialised, list[Any]]:
     """The program of a Python kernel, and its arguments; `complete`: all of them must be known."""
     kernel, values = kernel_call(file, args, profile, complete=complete)
-    with users_code():
+    with users_code(), progress.stage(f"tracing {kernel.name}", args):
         specialised, _, run_args = kernel.specialise(values, getattr(args, "blocks", None) or 1)
     args.entry = None  # the module contains only this kernel
     return specialised, run_args

@@ -1,4 +1,4 @@
-"""How many cases of a long command are done: a bar on a terminal, periodic lines in a pipe."""
+"""The progress of long commands: cases, blocks or a stage; only cases print lines in a pipe."""
 
 from __future__ import annotations
 
@@ -6,12 +6,26 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from pto.cli import console, findings
-from pto.run.launch.progress import new_bar
+from pto.run.launch.progress import Progress, ProgressBar, new_bar
 
 _INTERVAL = 5.0  # seconds between lines of progress in a pipe
+
+
+def of_blocks(args: argparse.Namespace) -> AbstractContextManager[Progress | None]:
+    """A bar of finished blocks on a terminal."""
+    return ProgressBar(first="compiling") if _is_shown(args) else nullcontext()
+
+
+def stage(text: str, args: argparse.Namespace) -> AbstractContextManager[object]:
+    """Show a stage such as "tracing k.py" and its time on a terminal."""
+    return ProgressBar(text, counts=False) if _is_shown(args) else nullcontext()
+
+
+def _is_shown(args: argparse.Namespace) -> bool:
+    return sys.stderr.isatty() and not findings.is_quiet(args)
 
 
 @contextmanager

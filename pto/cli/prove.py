@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pto.cli import findings, options, program
+from pto.cli import findings, options, program, progress
 from pto.cli.command_line import CommandLine
 from pto.core.errors import fail
 from pto.ir.graph import Operation
@@ -59,7 +59,8 @@ def _of_kernel(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     specialised, values = program.traced(args.file, args, complete=False)
     general = generalised(specialised)
     numbers = _numbers(args.set, entry_functions(general.made.module, None))
-    return prove_kernel(specialised, values, general=general, numbers_given=numbers, **stated)
+    with progress.stage("proving", args):
+        return prove_kernel(specialised, values, general=general, numbers_given=numbers, **stated)
 
 
 def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
@@ -68,7 +69,8 @@ def _of_text(args: argparse.Namespace, stated: Mapping[str, Any]) -> Proofs:
     names = [args.entry] if args.entry is not None else entry_names(module)
     functions = [f for name in names for f in entry_functions(module, name)]
     numbers = _numbers(args.set, functions)
-    return prove(module, functions, profile=target.profile.name, numbers=numbers, **stated)
+    with progress.stage("proving", args):
+        return prove(module, functions, profile=target.profile.name, numbers=numbers, **stated)
 
 
 def _numbers(words: Sequence[str], functions: Sequence[Operation]) -> dict[str, int]:

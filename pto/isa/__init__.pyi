@@ -317,7 +317,7 @@ def tgemv_mx_acc(dst: Tile, c_in: Tile, a: Tile, a_scale: Tile, b: Tile, b_scale
 def tgemv_mx_bias(dst: Tile, a: Tile, a_scale: Tile, b: Tile, b_scale: Tile, bias: Tile, *, accPhase: str | int | None = None) -> None:
     """dst[i,j] = bias[0,j] + sum over k of a[i,k] * b[k,j] * 2^(a_scale[i,k/32]-127) * 2^(b_scale[k/32,j]-127), i = 0"""
 def tpush(tile: Tile | Array, pipe_handle: object, split: int, aiv_subblockid: Number | None = None) -> None:
-    """wait for a free slot, copy the tile (or its half) into it, tell the other side"""
+    """wait for a free slot, copy the tile (or its half) into it, signal the other side"""
 def tpop(tile: Tile | Array, pipe_handle: object, split: int, aiv_subblockid: Number | None = None) -> None:
     """wait for a full slot, bind or load it into the tile"""
 def talloc(entry: Array, pipe_handle: object, split: int) -> None:
@@ -327,11 +327,11 @@ def tfree(pipe_handle: object, split: int, entry: Tile | Array | None = None) ->
 def talloc_to_aiv(split: int, *, id: int | None = None, to: Kind | None = None) -> ValueHandle:
     """entry = a view of the next free C2V slot in global memory"""
 def tpush_to_aiv(tile: Tile | Array, split: int, *, id: int | None = None) -> None:
-    """copy the tile into the next free C2V slot, or tell of an entry, and signal"""
+    """copy the tile into the next free C2V slot, or pass an entry, and signal"""
 def talloc_to_aic(split: int, *, id: int | None = None, to: Kind | None = None) -> ValueHandle:
     """entry = a view of the next free V2C slot in global memory"""
 def tpush_to_aic(tile: Tile | Array, split: int, aiv_subblockid: Number | None = None, *, id: int | None = None) -> None:
-    """copy the tile into the next free V2C slot, or tell of an entry, and signal"""
+    """copy the tile into the next free V2C slot, or pass an entry, and signal"""
 def tpop_from_aic(split: int, valid_row: Number | None = None, valid_col: Number | None = None, aiv_subblockid: Number | None = None, *, id: int | None = None, to: Kind | None = None) -> Tile:
     """tile = the next full C2V slot"""
 def tfree_from_aic(split: int, entry: Tile | Array | None = None, *, id: int | None = None) -> None:
@@ -343,7 +343,7 @@ def tfree_from_aiv(split: int, entry: Tile | Array | None = None, *, id: int | N
 def tsync(events: list[Tile | Array] | Tile | Array | None = None, *, op: str | int | None = None) -> None:
     """wait for every event; with op, until the pipe of that kind of operation is idle"""
 def syncall(workspace: object | None = None, used_cores: Number | None = None, *, core_type: str | int | None = None, mode: str | int | None = None) -> None:
-    """no core of core_type goes on before all of them are here"""
+    """no core of core_type continues before all of them have arrived"""
 def tassign(tile: Tile | Array, addr: Number, *, to: Kind | None = None) -> Tile:
     """result = the tile at byte address addr of its buffer"""
 def tsubview(dst: Tile, src: Tile, rowIdx: Number, colIdx: Number) -> None:
@@ -373,9 +373,9 @@ def comm_tget(dst: Array, src: Array, ping: Tile | None = None, pong: Tile | Non
 def comm_build_async_session(workspace: Address, scratch: Tile | None = None, *, sync_id: int | None = None, block_bytes: int | None = None, comm_block_offset: int | None = None, queue_num: int | None = None, channel_group_idx: int | None = None, to: Kind | None = None) -> ValueHandle:
     """session = a transfer engine with its scratch tile and its workspace in global memory"""
 def comm_tput_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> ValueHandle:
-    """start remote dst = local src; event tells when it is done"""
+    """start remote dst = local src; event signals completion"""
 def comm_tget_async(dst: Array, src: Array, session: object, peer: Number | None = None, *, engine: str | None = None, to: Kind | None = None) -> ValueHandle:
-    """start local dst = remote src; event tells when it is done"""
+    """start local dst = remote src; event signals completion"""
 def comm_wait_async_event(event: object, session: object, *, to: Kind | None = None) -> Scalar[object]:
     """wait until the transfer of event is done; true"""
 def comm_test_async_event(event: object, session: object, *, to: Kind | None = None) -> Scalar[object]:
@@ -409,13 +409,13 @@ def get_tensor_view_stride(tensor_view: Array, dim_index: Number, *, to: Kind | 
 def tensor_view_addr(src: Array, *, to: Kind | None = None) -> Pointer:
     """dst = the address of element (0, 0, ..) of src"""
 def declare_global(*, to: Kind | None = None) -> ValueHandle:
-    """entry = a view whose address a queue fills in later"""
+    """entry = a view; a queue sets its address later"""
 def alloc_multi_tile(addr: Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, to: Kind | None = None) -> Tile:
-    """result = count tiles of their own, at byte addr of their buffer or where the planner says"""
+    """result = count separate tiles, at byte addr of their buffer or where the planner puts them"""
 def multi_tile_get(source: Tile, slot: Number, *, to: Kind | None = None) -> Tile:
     """result = tile number slot of source"""
 def declare_tile(*, to: Kind | None = None) -> Tile:
-    """tile = a tile whose address a queue or tassign fills in later"""
+    """tile = a tile; a queue or tassign sets its address later"""
 def tile_valid_rows(src: Tile, *, to: Kind | None = None) -> Scalar[object]:
     """result = the valid rows of src now"""
 def tile_valid_cols(src: Tile, *, to: Kind | None = None) -> Scalar[object]:
@@ -433,7 +433,7 @@ def materialize_tile(source: Address, valid_row: Number | None = None, valid_col
 def pointer_cast(addrs: list[Number] | Number | None = None, valid_row: Number | None = None, valid_col: Number | None = None, *, config: str | int | None = None, to: Kind | None = None) -> Pointer:
     """result = a buffer at byte addrs[0] (addrs[n] in turn n of a multiple buffer)"""
 def declare_tile_memref(*, to: Kind | None = None) -> Pointer:
-    """result = a buffer whose address a queue fills in later"""
+    """result = a buffer; a queue sets its address later"""
 def simd_tile_to_memref(src: Tile, *, to: Kind | None = None) -> Pointer:
     """dst = the valid region of src, for code that indexes memory itself"""
 def set_flag(src_pipe: str | int, dst_pipe: str | int, event_id: str | int) -> None:
@@ -463,7 +463,7 @@ def get_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = No
 def rls_buf_dyn(buf_id_dyn: Number, op_type: str | int, *, mode: int | None = None) -> None:
     """rls_buf with the id as an index"""
 def declare_eventid_array(*, to: Kind | None = None) -> ValueHandle:
-    """array = as many event ids as its type says, not yet set"""
+    """array = event ids, as many as its type gives, not yet set"""
 def eventid_array_get(array: object, index: Number) -> Scalar[object]:
     """result = array[index]"""
 def eventid_array_set(array: object, index: Number, value: Number) -> None:
@@ -489,7 +489,7 @@ def set_intra_block(pipe_dyn: Number | None = None, event_dyn: Number | None = N
 def wait_intra_block(pipe_dyn: Number | None = None, event_dyn: Number | None = None, event_id_dyn: Number | None = None, *, pipe: str | int | None = None, event_id: int | None = None) -> None:
     """hold pipe until the count is above 0, then count down"""
 def set_cross_block(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
-    """tell all cores of this kind that pipe has come here"""
+    """signal to all cores of this kind that pipe has arrived here"""
 def wait_cross_block(pipe: str | int, event_id_dyn: Number | None = None, *, event_id: int | None = None, ffts_mode: int | None = None) -> None:
     """hold pipe until all cores of this kind have come"""
 def set_ffts(ffts: Address) -> None:
@@ -499,9 +499,9 @@ def aic_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address |
 def aiv_initialize_pipe(dir_mask: int, slot_size: int, gm_slot_buffer: Address | None = None, gm_slot_tensor: Array | None = None, c2v_consumer_buf: Number | None = None, v2c_consumer_buf: Number | None = None, *, id: int | None = None, slot_num: int | None = None, local_slot_num: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None) -> None:
     """the vector end of queue id"""
 def initialize_l2g2l_pipe(gm_addr: object, dir_mask: int, slot_size: int, slot_num: int, local_addr: object | None = None, peer_local_addr: object | None = None, *, local_slot_num: int | None = None, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> ValueHandle:
-    """pipe = a queue whose slots lie in global memory (a2a3)"""
+    """pipe = a queue with slots in global memory (a2a3)"""
 def initialize_l2l_pipe(local_addr: object, dir_mask: int, slot_size: int, slot_num: int, peer_local_addr: object | None = None, *, flag_base: int | None = None, nosplit: bool | None = None, acc_push_epilogue: str | int | None = None, to: Kind | None = None) -> ValueHandle:
-    """pipe = a queue whose slots lie in the consumer's local buffer (a5)"""
+    """pipe = a queue with slots in the consumer's local buffer (a5)"""
 def reserve_buffer(name: str, size: int, location: str | int, autoAlloc: bool, *, base: int | None = None, to: Kind | None = None) -> Scalar[object]:
     """addr = the base of size bytes kept free for a queue"""
 def import_reserved_buffer(name: str, peer_func: str | int, *, to: Kind | None = None) -> Scalar[object]:

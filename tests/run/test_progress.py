@@ -54,20 +54,20 @@ class Drawn:
     def stop(self) -> None:
         self.calls.append(("stop", None))
 
-    def update(self, task: int, completed: int, total: int) -> None:
+    def update(self, task: int, completed: int, total: int, description: str) -> None:
         self.calls.append(("update", (completed, total)))
 
 
 def test_a_long_run_draws_and_cleans_up(monkeypatch: pytest.MonkeyPatch):
     drawn = Drawn()
-    monkeypatch.setattr(progress, "_bar", lambda: drawn)
-    with progress.ProgressBar(patience=0.0) as seen:
+    monkeypatch.setattr(progress, "_bar", lambda counts: drawn)
+    with progress.ProgressBar(patience=0.0, first="compiling") as seen:
         deadline = time.monotonic() + 10
         while ("start", None) not in drawn.calls and time.monotonic() < deadline:
             time.sleep(0.001)
         while ("update", (2, 4)) not in drawn.calls and time.monotonic() < deadline:
             seen(2, 4)
-    assert drawn.calls[0][0] == "blocks"
+    assert drawn.calls[0] == ("compiling", (0, 1))
     assert drawn.calls[1] == ("start", None)
     assert drawn.calls[-2:] == [("update", (2, 4)), ("stop", None)]
 
@@ -79,7 +79,7 @@ def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
         def _seen(self, done: int, total: int) -> None:
             told.append((done, total))
 
-    monkeypatch.setattr("pto.cli.program.ProgressBar", Told)
+    monkeypatch.setattr("pto.cli.progress.ProgressBar", Told)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     add = Path(pto.__file__).parent.parent / "examples" / "add.pto"
     arrays = [word for n in "abc" for word in ("--arg", f"{n}=ones:48x64xf32")]
@@ -89,10 +89,59 @@ def test_the_command_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_short_run_draws_nothing(monkeypatch: pytest.MonkeyPatch):
     drawn = Drawn()
-    monkeypatch.setattr(progress, "_bar", lambda: drawn)
+    monkeypatch.setattr(progress, "_bar", lambda counts: drawn)
     with progress.ProgressBar(patience=60.0) as seen:
         seen(1, 1)
     assert drawn.calls == []
+
+
+K = """
+import pto
+@pto.kernel
+def k(x: pto.Global[pto.f32], y: pto.Global[pto.f32]):
+    pto.store(y, pto.load(x, 8, 64) + 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "stages"),
+    [
+        (["prove"], ["tracing k", "proving"]),
+        (["opt", "--device", "910b1"], ["searching"]),
+        (["run"], ["tracing k", "blocks"]),
+        (["run", "--quiet"], []),
+    ],
+)
+def test_commands_show_their_stages_on_a_terminal(
+    command: list[str], stages: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "k.py").write_text(K)
+    shown: list[str] = []
+
+    class Shown(progress.ProgressBar):
+        def __enter__(self) -> progress.Progress:
+            shown.append(self._noun)
+            return super().__enter__()
+
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("pto.cli.progress.ProgressBar", Shown)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    verb, *options = command
+    arrays = ["--arg", "x=zeros:8x64", "--arg", "y=zeros:8x64"]
+    assert main([verb, str(tmp_path / "k.py"), *arrays, *options]) == 0
+    assert shown == stages
+
+
+def test_a_stage_has_a_text_and_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Drawn()
+    counts: list[bool] = []
+    monkeypatch.setattr(progress, "_bar", lambda counted: counts.append(counted) or drawn)
+    with progress.ProgressBar("proving", 0.0, counts=False):
+        deadline = time.monotonic() + 10
+        while ("start", None) not in drawn.calls and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert drawn.calls == [("proving", (0, None)), ("start", None), ("stop", None)]
+    assert counts == [False]
 
 
 def test_a_pipe_sees_no_bar(capsys: pytest.CaptureFixture[str]):
