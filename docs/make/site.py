@@ -59,6 +59,7 @@ NAVIGATION: list[tuple[str, Any]] = [
             ("Testing and debugging", "guide/testing.md"),
             ("Proofs for every size", "guide/prove.md"),
             ("Judging kernels for a task", "guide/judge.md"),
+            ("Kernels in CI", "guide/ci.md"),
             ("Who orders the pipes", "study.md"),
             ("Faults that were reported", "reports.md"),
         ],
