@@ -27,12 +27,15 @@ def kernel(
     rate: pto.Scalar[pto.f32],
     decay: pto.Scalar[pto.f32],
     epsilon: pto.Scalar[pto.f32],
+    decays: bool,
 ) -> None:
     i = pto.block_idx() * WIDTH
     w, g, first, second = (pto.load(x[i:], WIDTH).to(pto.f32) for x in (var, grad, m, v))
     first = (g + (first - g) * beta1) * unbias1
     second = (second * beta2 + g * g * (1.0 - beta2)) * unbias2
-    step = first / (pto.sqrt(second) + epsilon) + w * decay
+    step = first / (pto.sqrt(second) + epsilon)
+    if decays:  # else an infinite weight remains one
+        step = step + w * decay
     pto.store(y[i:], (w - step * rate).to(y.dtype, saturate=False))
 
 
@@ -55,7 +58,19 @@ def run(
     a, b, c, d, out = (each.reshape(-1) for each in (var, grad, m, v, y))
     rate = -lr if maximize else lr
     kernel[pto.cdiv(y.size, WIDTH)](
-        a, b, c, d, out, beta1, beta2, unbias1, unbias2, rate, weight_decay, epsilon
+        a,
+        b,
+        c,
+        d,
+        out,
+        beta1,
+        beta2,
+        unbias1,
+        unbias2,
+        rate,
+        weight_decay,
+        epsilon,
+        weight_decay != 0,
     )
     return y
 
@@ -75,7 +90,7 @@ def reference(
 ) -> Any:
     first = (beta1 * m + (1 - beta1) * grad) / (1 - beta1**step)
     second = (beta2 * v + (1 - beta2) * grad**2) / (1 - beta2**step)
-    change = first / (np.sqrt(second) + epsilon) + var * weight_decay
+    change = first / (np.sqrt(second) + epsilon) + (var * weight_decay if weight_decay else 0.0)
     return var + lr * change if maximize else var - lr * change
 
 
@@ -99,5 +114,13 @@ CASES: list[dict[str, Any]] = [
         "v": "f32[31, 31] 0..0",
         **_RATES,
         "beta1": 0.0,
+    },
+    {
+        "var": "bf16[31, 31] -inf..inf",
+        "grad": "bf16[31, 31] -inf..inf",
+        "m": "bf16[31, 31]",
+        "v": "bf16[31, 31] 0..1",
+        **_RATES,
+        "weight_decay": 0.0,
     },
 ]

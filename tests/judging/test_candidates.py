@@ -90,4 +90,5 @@ def test_every_file_of_candidates_belongs_to_a_task() -> None:
     named = {path.stem for path in HERE.glob("*/*.txt")}
     assert named == set(TASKS)
     assert sum(len(written(f, t)) for f in ("cheats", "endless") for t in TASKS) >= 60
+    assert sum(len(written("honest", t)) for t in TASKS) >= 60
     assert all(re.fullmatch(r"PTO-[A-Z]\d{3}", w.code) for t in TASKS for w in written("cheats", t))
