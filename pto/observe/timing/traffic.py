@@ -203,4 +203,5 @@ def _padding(region: GlobalRegion, starts: list[int], unaligned: int) -> float:
     at = bisect(starts, region.address) - 1
     offset = region.address - starts[at] if at >= 0 else 0
     off = offset % _BLOCK or (region.rows > 1 and region.pitch % _BLOCK)
-    return 1.0 + unaligned / region.row_bytes if off and not region.writes else 1.0
+    is_short = off and region.nbytes and not region.writes
+    return 1.0 + unaligned / region.row_bytes if is_short else 1.0
