@@ -91,6 +91,22 @@ def test_windows_of_one_array(where: tuple[int, ...]) -> None:
     agree(shifted, normal(64, 128), *where, fused=[4])
 
 
+def test_rows_that_are_written_further_apart() -> None:
+    """Both views begin at one address; row 1 of the result is row 2 of the source."""
+
+    @pto.kernel(profile="a5")
+    def spread(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
+        isa.tload(t, x[0:16, :])
+        isa.tadds(u, t, 1.0)
+        isa.tstore(y[0:16, 0:64], u)
+
+    memory = normal(32, 64)
+    want = memory[:16] + np.float32(1)
+    spread(memory, memory.reshape(16, 128), engine="jit")
+    assert np.array_equal(memory.reshape(16, 128)[:, :64], want)
+
+
 @pto.kernel(profile="a5")
 def read_again(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
@@ -205,6 +221,19 @@ def test_in_place() -> None:
         pto.store(x[:, :], u * u.mean(axis=1) + t)
 
     agree(centred, normal(16, 192), fused=[8])
+
+
+def test_rows_that_are_stored_before_their_old_values_are_used() -> None:
+    """The second pass needs what the first one has loaded and overwritten."""
+
+    @pto.kernel(profile="a5")
+    def moved(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        t = pto.load(x[:, :], 16, 192)
+        pto.store(x[:, :], t + 1.0)
+        pto.store(y[:, :], t - t.max(axis=1))
+
+    x = normal(16, 192)
+    agree(moved, x, np.zeros_like(x), fused=[6])
 
 
 def test_a_row_that_is_loaded_and_then_written() -> None:

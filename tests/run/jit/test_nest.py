@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pto.core import dtypes
@@ -14,6 +16,7 @@ from pto.run.jit.ir.expr import read, trace
 from pto.run.jit.ir.kinds import F32
 from pto.run.jit.ir.nest import MOST, Nest, Step, written
 from pto.run.jit.ir.strided import Access, Strided, axis, row_major
+from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.text import Text
 from pto.run.jit.runtime.values import SPACE_NUMBERS
 
@@ -120,3 +123,58 @@ def test_a_nest_as_text() -> None:
         "  ub+0x2000[i] = fold of add over j in float32: own2[32 i + j]",
         "  ub+0x40[16 i + (j % 16) + 128 (j / 16)] = own2[32 i + j]",
     ]
+
+
+def test_a_condition_of_either_nest_is_one_of_both() -> None:
+    x = Text()
+    first, other = added(tile(0), tile(BYTES), tile(BYTES)), added(tile(BYTES), tile(0), tile(0))
+    for guarded in (
+        first.joined(x, replace(other, guard=Condition(x, "%plain"))),
+        replace(first, guard=Condition(x, "%plain")).joined(x, other),
+    ):
+        assert guarded is not None and guarded.guard.name == "%plain"
+
+
+def test_a_row_is_read_at_its_source_unless_a_store_may_reach_it() -> None:
+    """A row of a view instead of private tile 1."""
+    x, row = Text(), view("%row")
+    local = added(tile(0), tile(BYTES, private=1), tile(BYTES, private=1))
+    found = local.reading(x, 1, row, TRUE)
+    assert found.steps[0].reads == [row, row] and found.guard.is_true and not x.lines
+    stored = added(view("%out"), tile(BYTES, private=1), tile(BYTES, private=1))
+    found = stored.reading(x, 1, row, TRUE)
+    assert found.steps[0].dst == view("%out") and found.steps[0].reads == [row, row]
+    assert not found.guard.is_known
+    assert local.reading(x, 1, row, Condition(x, "%inside")).guard.name == "%inside"
+
+
+def test_bytes_that_a_nest_leaves_alone() -> None:
+    """What is loaded before a nest may not be stored by it, nor lie where it works."""
+    nest = added(tile(BYTES), tile(3 * BYTES), tile(3 * BYTES))
+    assert nest.leaves_alone(UB, 0, BYTES) and nest.leaves_alone(UB, 2 * BYTES, BYTES)
+    assert not nest.leaves_alone(UB, 0, BYTES + 1)
+    assert not nest.leaves_alone(UB, 3 * BYTES, 4)
+    assert not nest.leaves_alone(UB, 2 * BYTES - 1, 1)
+    assert nest.leaves_alone(UB + 1, BYTES, BYTES)
+    assert not added(view("%out"), tile(0), tile(0)).leaves_alone(UB, 8 * BYTES, BYTES)
+
+
+def test_a_tile_is_plain_if_all_its_accesses_are_one() -> None:
+    whole, values = tile(0, private=1), column(0)._replace(private=1)
+    nest = added(tile(BYTES), whole, whole)
+    assert nest.is_plain(1) and nest.is_plain(2)
+    assert not added(tile(BYTES), whole, values).is_plain(1)
+
+
+def test_a_step_that_writes_what_an_earlier_one_reads_is_checked() -> None:
+    """Views may overlap: stores against earlier loads, loads and stores against earlier stores."""
+    for first, other in (
+        (added(tile(0), view("%a"), view("%a")), added(view("%b"), tile(0), tile(0))),
+        (added(view("%a"), tile(0), tile(0)), added(tile(0), view("%b"), view("%b"))),
+        (added(view("%a"), tile(0), tile(0)), added(view("%b"), tile(0), tile(0))),
+    ):
+        found = first.joined(Text(), other)
+        assert found is not None and not found.guard.is_known
+    loads = added(tile(0), view("%a"), view("%a"))
+    found = loads.joined(Text(), added(tile(BYTES), view("%b"), view("%b")))
+    assert found is not None and found.guard.is_true
