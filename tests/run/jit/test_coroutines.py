@@ -14,7 +14,7 @@ import pto
 from examples.flash_attention import ROWS, SLOT, SLOTS, flash_attention
 from pto.core.errors import PtoError
 from pto.run.jit.emit.order import queue
-from pto.run.jit.runtime.context import BLOCK
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.coroutine import Coroutine, CoroutineGroup
 from pto.run.launch.call import prepare
 from pto.target.profile import choose
@@ -370,7 +370,7 @@ def test_a_queue_in_global_memory_has_slots_in_every_block(
 
         def early(s: Any, *more: Any) -> Any:
             fits, put = into(s, *more)
-            block = s.x.load("i64", s.x.at("%ctx", 8 * BLOCK), 8)
+            block = s.x.load("i64", s.x.at("%ctx", Word.BLOCK.offset), 8)
             return lambda number: fits(number) & s.x.compare("slt", block, 2), put
 
         monkeypatch.setattr(queue, "_into_global", early)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import AT, BROKEN, DONE, EXPLAINS, FRAME_BYTES, PASSED, STATUS
+from pto.run.jit.runtime.context import BROKEN, DONE, Word
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.operation import OpContext
@@ -30,7 +30,7 @@ declare void @llvm.coro.resume(ptr)
 _BEGIN = f"""
   %coro.id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)
   %coro.size = call i64 @llvm.coro.size.i64()
-  %coro.told = getelementptr i8, ptr %ctx, i64 {8 * FRAME_BYTES}
+  %coro.told = getelementptr i8, ptr %ctx, i64 {Word.FRAME_BYTES.offset}
   store i64 %coro.size, ptr %coro.told, align 8
   %coro.fits = icmp ule i64 %coro.size, %capacity
   br i1 %coro.fits, label %coro.go, label %coro.small
@@ -60,8 +60,8 @@ def _suspend(x: Text, again: str) -> None:
 def nap(x: Text, site: int, ask: str, again: str) -> None:
     """Suspend at a wait site; Python computes the reason (`ask`) only on request."""
     rest = x.fresh("rest")
-    x.store(I64, site, x.at("%ctx", 8 * AT), 8)
-    asked = x.load(I64, x.at("%ctx", 8 * EXPLAINS), 8)
+    x.store(I64, site, x.at("%ctx", Word.AT.offset), 8)
+    asked = x.load(I64, x.at("%ctx", Word.EXPLAINS.offset), 8)
     x.branch(x.compare("ne", asked, 0), ask, rest)
     x.label(rest)
     _suspend(x, again)
@@ -113,18 +113,18 @@ def until(
 
 def passed(x: Text) -> None:
     """Count an ended wait: the deadlock check sees progress."""
-    place = x.at("%ctx", 8 * PASSED)
+    place = x.at("%ctx", Word.PASSED.offset)
     x.store(I64, x.new(f"add i64 {x.load(I64, place, 8)}, 1"), place, 8)
 
 
 def finish(x: Text, name: str) -> str:
     """The whole function: ptr f(context, frame, memory, capacity)."""
     x.declare(_DECLARED)
-    status = x.at("%ctx", 8 * STATUS)
+    status = x.at("%ctx", Word.STATUS.offset)
     x.store(I64, DONE, status, 8)
     x.jump("end")
     x.label("failed")
-    x.store(I64, BROKEN, x.at("%ctx", 8 * STATUS), 8)
+    x.store(I64, BROKEN, x.at("%ctx", Word.STATUS.offset), 8)
     x.jump("end")
     x.label("end")
     how = x.new("call i8 @llvm.coro.suspend(token none, i1 true)")

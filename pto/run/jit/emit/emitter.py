@@ -32,19 +32,7 @@ from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
 from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.text import FIXED, I32, I64, Text
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import (
-    CALL,
-    FAILED,
-    FINE,
-    LOG,
-    OVERFLOW,
-    POLL,
-    POLL_FLAG,
-    SCRATCH_BUFFER,
-    TABLE,
-    Action,
-    Context,
-)
+from pto.run.jit.runtime.context import FAILED, FINE, OVERFLOW, POLL, Action, Context, Word
 from pto.run.jit.runtime.values import Lowered, TileDesc
 from pto.run.reference.simt import captured
 
@@ -156,7 +144,7 @@ class Emitter:
         return x.compare("sge", last, 0) & x.compare("ule", address, last)
 
     def _entry(self, memory: Val, type: str, offset: int) -> str:
-        table = self.word(TABLE)
+        table = self.word(Word.TABLE)
         if not isinstance(memory, int):
             place = self.text.new(f"shl i64 {memory}, 4")
             pointer = self.text.at(table, self.text.add(place, offset))
@@ -170,7 +158,7 @@ class Emitter:
 
     def scratch(self) -> str:
         """The scratch buffer of the agent, for one instruction."""
-        return self.word(SCRATCH_BUFFER)
+        return self.word(Word.SCRATCH_BUFFER)
 
     def log_access(
         self, memory: Val, address: Val, rows: Val, nbytes: Val, pitch: Val, *, writes: bool
@@ -180,7 +168,7 @@ class Emitter:
             return
         number = self.text.new(f"or i64 {memory}, {_WRITE}") if writes else memory
         words = ", ".join(f"i64 {w}" for w in (number, address, rows, nbytes, pitch))
-        self.text.do(f"call void {self.unit.log_access()}(ptr {self.word(LOG)}, {words})")
+        self.text.do(f"call void {self.unit.log_access()}(ptr {self.word(Word.LOG)}, {words})")
 
     def block(self, block: Block, end: bool = False) -> None:
         """Emit the operations of a block; its terminator only with `end`."""
@@ -243,7 +231,7 @@ class Emitter:
             if not seldom:
                 self.unit.ordered = True
             elif self.unit.needs.logs:  # more uses than were written down
-                self.text.store(I64, OVERFLOW, self.word(LOG), 8)
+                self.text.store(I64, OVERFLOW, self.word(Word.LOG), 8)
         waits = isinstance(op.body, Do) and op.body.blocks
         forms = [fallback_form(r.type, plain=waits) for r in op.results]
         ins = self._passed(values)
@@ -277,7 +265,7 @@ class Emitter:
             again = x.fresh("again")
             x.jump(again)
             x.label(again)
-        status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {number})")
+        status = x.new(f"call i32 {self.word(Word.CALL)}(ptr %ctx, i32 {number})")
         bad = x.compare("eq", status, FAILED, I32)
         x.branch(bad, "failed", hold if waits else go, _COLD)
         x.label(hold if waits else go)
@@ -289,12 +277,12 @@ class Emitter:
         x = self.text
         rest = self.text.fresh("rest")
         go = self.text.fresh("turn")
-        due = x.load_flag(self.word(POLL_FLAG))
+        due = x.load_flag(self.word(Word.POLL_FLAG))
         x.branch(x.compare("ne", due, 0), rest, go, _COLD)
         x.label(rest)
         # its effects are invisible to this code, so that loaded values stay valid
         effect = "nounwind memory(inaccessiblemem: readwrite)"
-        status = x.new(f"call i32 {self.word(CALL)}(ptr %ctx, i32 {POLL}) {effect}")
+        status = x.new(f"call i32 {self.word(Word.CALL)}(ptr %ctx, i32 {POLL}) {effect}")
         x.branch(x.compare("ne", status, 0, I32), "failed", go, _COLD)
         x.label(go)
 

@@ -22,7 +22,7 @@ from pto.run.jit.ir.unsupported import expect, unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.text import I64, Text
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import REGISTERS
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Handle, Lowered, TileDesc
 
@@ -95,7 +95,7 @@ class OpContext:
         return self.x.new(f"and i64 {self.register(registers.CTRL)}, {mask}")
 
     def register_at(self, name: str, n: int = 0) -> str:
-        return self.x.at(self.e.word(REGISTERS), register_offset(name) + 8 * n)
+        return self.x.at(self.e.word(Word.REGISTERS), register_offset(name) + 8 * n)
 
     def pointer(self, memory: Val, address: Val, *, logged: bool = False) -> str:
         """A machine address. Accesses to global memory that are not `noted` make blocks run in

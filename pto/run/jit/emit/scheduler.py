@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from pto.run.jit.llvm.text import I64, Text
-from pto.run.jit.runtime.context import (
-    AT,
-    BLOCK,
-    BROKEN,
-    CALL,
-    DIRTY,
-    DONE,
-    PASSED,
-    POLL,
-    POLL_FLAG,
-    RUNS,
-    STATUS,
-)
+from pto.run.jit.runtime.context import BROKEN, DONE, POLL, RUNS, Word
 
 RESUME, BLOCKS = "resume", "blocks"
 _TURNS = "turns"
@@ -48,31 +36,31 @@ def _turns() -> str:
     first = x.load("ptr", "%p1", 8)
 
     def look() -> None:
-        call = x.load("ptr", x.at(first, 8 * CALL), 8)
+        call = x.load("ptr", x.at(first, Word.CALL.offset), 8)
         status = x.new(f"call i32 {call}(ptr {first}, i32 {POLL})")
         x.leave_unless(x.compare("eq", status, 0, "i32"), broken)
 
     def broken() -> None:
-        x.store(I64, BROKEN, x.at(first, 8 * STATUS), 8)
+        x.store(I64, BROKEN, x.at(first, Word.STATUS.offset), 8)
         x.do("ret i32 0")
 
     def agent(i: str) -> None:
         context = x.load("ptr", x.at("%p1", x.mul(i, 8)), 8)
 
         def resume() -> None:
-            before = word(context, PASSED)
+            before = word(context, Word.PASSED)
             x.do(f"call void @llvm.coro.resume(ptr {x.load('ptr', x.at('%p0', x.mul(i, 8)), 8)})")
-            now = word(context, STATUS)
+            now = word(context, Word.STATUS)
             x.leave_unless(x.compare("ne", now, BROKEN), lambda: x.do("ret i32 0"))
             runs = x.compare("eq", now, RUNS)
-            same = runs & x.compare("eq", before, word(context, PASSED))
+            same = runs & x.compare("eq", before, word(context, Word.PASSED))
             for cell, yes in ((left, runs), (moved, ~same)):
                 more = x.new(f"zext i1 {yes} to i64")
                 x.store(I64, x.new(f"or i64 {x.load(I64, cell, 8)}, {more}"), cell, 8)
 
-        x.when(x.compare("eq", word(context, STATUS), RUNS), resume)
+        x.when(x.compare("eq", word(context, Word.STATUS), RUNS), resume)
 
-    due = x.load_flag(x.load("ptr", x.at(first, 8 * POLL_FLAG), 8))
+    due = x.load_flag(x.load("ptr", x.at(first, Word.POLL_FLAG.offset), 8))
     x.when(x.compare("ne", due, 0), look)
     x.loop("%p2", 1, agent)
     both = x.new(f"and i64 {x.load(I64, moved, 8)}, {x.load(I64, left, 8)}")
@@ -104,8 +92,8 @@ def blocks() -> str:
 
     def is_over(n: str) -> None:
         context = given(CONTEXTS, n)
-        done = x.compare("eq", x.load(I64, x.at(context, 8 * STATUS), 8), DONE)
-        clean = x.compare("eq", x.load(I64, x.at(context, 8 * DIRTY), 8), 0)
+        done = x.compare("eq", x.load(I64, x.at(context, Word.STATUS.offset), 8), DONE)
+        clean = x.compare("eq", x.load(I64, x.at(context, Word.DIRTY.offset), 8), 0)
         x.leave_unless(done & clean, lambda: x.jump(leave))
 
     def renew(n: str) -> None:
@@ -122,7 +110,7 @@ def blocks() -> str:
 
     def turn_to(n: str) -> None:
         context = given(CONTEXTS, n)
-        for word, value in ((BLOCK, following), (STATUS, RUNS), (AT, 0)):
+        for word, value in ((Word.BLOCK, following), (Word.STATUS, RUNS), (Word.AT, 0)):
             x.store(I64, value, x.at(context, 8 * word), 8)
 
     def begin(n: str) -> None:
@@ -131,7 +119,7 @@ def blocks() -> str:
         size = x.load(I64, cell(SIZES, n), 8)
         handle = x.new(f"call ptr {given(BEGINS, n)}({words}, i64 {size})")
         x.store("ptr", handle, cell(HANDLES, n), 8)
-        status = x.load(I64, x.at(context, 8 * STATUS), 8)
+        status = x.load(I64, x.at(context, Word.STATUS.offset), 8)
         x.leave_unless(x.compare("ne", status, BROKEN), lambda: x.jump(leave))
 
     x.store(I64, "%p4", now, 8)

@@ -17,22 +17,7 @@ from pto.run.jit.llvm import native
 from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import (
-    BLOCK,
-    CALL,
-    CLEAR,
-    DIRTY,
-    FIRST,
-    FLAGS,
-    KEPT,
-    LOG_ENTRY,
-    LOG_HEAD,
-    POLL,
-    POLL_FLAG,
-    REGISTERS,
-    TABLE,
-    Needs,
-)
+from pto.run.jit.runtime.context import CLEAR, LOG_ENTRY, LOG_HEAD, POLL, Needs, Word
 from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES
 
 BLOCK_LOOP, SHARED_LOOP = "rounds", "taken"
@@ -188,9 +173,10 @@ def block_loop(name: str, region: str, needs: Needs) -> str:
         status = x.new(f"call i32 {call}(ptr %ctx, i32 {what})")
         return x.compare("eq", status, 0, "i32")
 
-    call, due = word(CALL), word(POLL_FLAG)
+    call, due = word(Word.CALL), word(Word.POLL_FLAG)
     bases = {
-        memory: x.load("ptr", x.at(word(TABLE), 16 * memory), 8) for memory, _, _ in needs.cleared
+        memory: x.load("ptr", x.at(word(Word.TABLE), 16 * memory), 8)
+        for memory, _, _ in needs.cleared
     }
 
     def zero(start: str, nbytes: int) -> None:
@@ -202,8 +188,8 @@ def block_loop(name: str, region: str, needs: Needs) -> str:
         def fail() -> None:
             x.do(f"ret i64 {block}")
 
-        x.store(I64, block, x.at("%ctx", 8 * BLOCK), 8)
-        for index, what in ((due, POLL), (x.at("%ctx", 8 * DIRTY), CLEAR)):
+        x.store(I64, block, x.at("%ctx", Word.BLOCK.offset), 8)
+        for index, what in ((due, POLL), (x.at("%ctx", Word.DIRTY.offset), CLEAR)):
             rest, go = x.fresh("rest"), x.fresh("go")
             x.branch(x.compare("ne", x.load_flag(index), 0), rest, go, ", !prof !1")
             x.label(rest)
@@ -213,12 +199,13 @@ def block_loop(name: str, region: str, needs: Needs) -> str:
         for memory, first, end in needs.cleared:
             zero(x.at(bases[memory], first), end - first)
         for start in sorted(needs.flags):
-            zero(x.at(word(FLAGS), start), 4 * EVENT_IDS)
-        if REGISTERS in needs.words:
-            given = f"ptr {word(REGISTERS)}, ptr {word(FIRST)}, i64 {REGISTER_BYTES}, i1 false"
+            zero(x.at(word(Word.FLAGS), start), 4 * EVENT_IDS)
+        if Word.REGISTERS in needs.words:
+            first, now = word(Word.FIRST), word(Word.REGISTERS)
+            given = f"ptr {now}, ptr {first}, i64 {REGISTER_BYTES}, i1 false"
             x.do(f"call void @llvm.memcpy.p0.p0.i64({given})")
-        if KEPT in needs.words:
-            zero(word(KEPT), 8 * SLOTS)
+        if Word.KEPT in needs.words:
+            zero(word(Word.KEPT), 8 * SLOTS)
         status = x.new(f"call i32 @{region}(ptr %ctx, ptr %frame)")
         x.leave_unless(x.compare("eq", status, 0, "i32"), fail)
         return [x.add(block, 1)]

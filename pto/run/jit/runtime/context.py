@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
 from zlib import crc32
@@ -24,23 +25,57 @@ from pto.run.reference.code import Wait
 
 MEMORIES: Final = 256  # maximum for one agent
 
-# The words of a context, as compiled code indexes them.
-CALL, TABLE, FLAGS, SCRATCH_BUFFER, LOG, REGISTERS, BLOCK, BLOCKS, SUB, SUBS, SHADOW, POLL_FLAG = (
-    range(12)
-)
-DIRTY, FIRST = 12, 13  # True if Python changed state in this block; registers at its start
-STATUS = 14
-PASSED = 15
-FRAME_BYTES = 16  # of a coroutine: state, ended waits, bytes it needs
-QUEUES: Final = 17  # rings by queue and direction
-AT, EXPLAINS = 18, 19  # wait site of a coroutine (0: in Python); True to get its reason
-ITEMS = 20
-KEPT = 21
-KEPT_VALUES = 22  # of work items: scratch memory; counts and values of slots
-SIGNALS: Final = 23  # counts of signals between the agents of a core
-OWNED, RECORDS_SUMS = 24, 25  # memories of the own rank; True if additions must be recorded
-ARRIVALS: Final = 26  # arrivals at the barrier of all cores, by kind
-_WORDS: Final = 27
+
+class Word(IntEnum):
+    """The state of an agent that compiled code reads: words of 8 bytes, in this order. A pointer is
+    set if the code of a unit needs it (`Needs.words`), or always."""
+
+    CALL = "the function that calls Python"
+    TABLE = "the address and size of each memory"
+    FLAGS = "counts of flags between pipes, if needed"
+    SCRATCH_BUFFER = "scratch memory of the thread"
+    LOG = "logged accesses to global memory, if the unit logs"
+    REGISTERS = "registers, if needed"
+    BLOCK = "the number of the block"
+    BLOCKS = "the number of blocks"
+    SUB = "the number of the sub-block"
+    SUBS = "the number of sub-blocks"
+    POLL_FLAG = "a word that the timer of the thread sets"
+    DIRTY = "1 if Python changed state in this block"
+    FIRST = "registers at the start of a block, if needed"
+    STATUS = "of a coroutine: RUNS, BROKEN or DONE"
+    PASSED = "of a coroutine: ended waits"
+    FRAME_BYTES = "of a coroutine: bytes of its frame"
+    QUEUES = "rings by queue and direction, if needed"
+    AT = "of a coroutine: its wait site; 0: in Python"
+    EXPLAINS = "of a coroutine: 1 to get the reason of a wait"
+    ITEMS = "scratch memory of work items"
+    KEPT = "counts of the slots of work items, if needed"
+    KEPT_VALUES = "values of the slots of work items, if needed"
+    SIGNALS = "counts of signals between the agents of a core, if needed"
+    OWNED = "for each memory 1 if the own rank owns it"
+    RECORDS_SUMS = "1 if additions must be recorded"
+    ARRIVALS = "arrivals at the barrier of all cores by kind, if needed"
+
+    about: str
+
+    def __new__(cls, about: str) -> Word:
+        word = int.__new__(cls, len(cls.__members__))
+        word._value_ = len(cls.__members__)
+        word.about = about
+        return word
+
+    @property
+    def offset(self) -> int:
+        """Bytes from the start of the context."""
+        return 8 * self
+
+
+# Members that each launch sets, as globals: looking one up in the class takes ten times as long.
+_BLOCK, _BLOCKS = Word.BLOCK, Word.BLOCKS
+_SUB, _SUBS = Word.SUB, Word.SUBS
+_SCRATCH_BUFFER, _POLL_FLAG = Word.SCRATCH_BUFFER, Word.POLL_FLAG
+_RECORDS_SUMS = Word.RECORDS_SUMS
 # of a ring: state, slots, bytes of a slot, start of the slots in the consumer's buffer and their
 # number, location (LOCAL, GLOBAL), start and size in global memory
 FIRST_SLOT, QUEUE_WORDS = 6, 8
@@ -120,30 +155,30 @@ class Context:
         self.buffers: tuple[Any, ...] = ()  # memory of the coroutine frame
         self._numbers: dict[int, int] = {}
         self.table = np.zeros((MEMORIES, 2), np.uint64)
-        self.words = np.zeros(_WORDS, np.uint64)
+        self.words = np.zeros(len(Word), np.uint64)
         self.rows, self._cells = self.table.data, self.words.data  # faster to write
         self._callback = _Callback(self._call_python)
-        self.words[CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        self.words[TABLE] = self.table.ctypes.data
-        self.words[BLOCK : SUBS + 1] = core.block, core.blocks, core.sub, core.subs
-        if FLAGS in needs.words:
+        self.words[Word.CALL] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        self.words[Word.TABLE] = self.table.ctypes.data
+        self.words[Word.BLOCK : Word.SUBS + 1] = core.block, core.blocks, core.sub, core.subs
+        if Word.FLAGS in needs.words:
             core.flags = flags = Flags(core.flags)
-            self.words[FLAGS] = flags.counts.ctypes.data
-        if REGISTERS in needs.words:
+            self.words[Word.FLAGS] = flags.counts.ctypes.data
+        if Word.REGISTERS in needs.words:
             core.registers = registers_ = SharedRegisters(core.registers)
-            self.words[REGISTERS] = registers_.array.ctypes.data
+            self.words[Word.REGISTERS] = registers_.array.ctypes.data
             self._first = registers_.array.copy()
-            self.words[FIRST] = self._first.ctypes.data
-        if QUEUES in needs.words:
+            self.words[Word.FIRST] = self._first.ctypes.data
+        if Word.QUEUES in needs.words:
             self._queues = np.zeros((QUEUE_IDS, 2, QUEUE_WORDS), np.uint64)
-            self.words[QUEUES] = self._queues.ctypes.data
+            self.words[Word.QUEUES] = self._queues.ctypes.data
         self.items = np.empty(needs.items, np.uint8)
-        self.words[ITEMS] = self.items.ctypes.data
-        if KEPT in needs.words:
-            self.words[KEPT] = core.kept.counts.ctypes.data
-            self.words[KEPT_VALUES] = core.kept.values.ctypes.data
+        self.words[Word.ITEMS] = self.items.ctypes.data
+        if Word.KEPT in needs.words:
+            self.words[Word.KEPT] = core.kept.counts.ctypes.data
+            self.words[Word.KEPT_VALUES] = core.kept.values.ctypes.data
         self._owned = np.zeros(MEMORIES, np.int64)
-        self.words[OWNED] = self._owned.ctypes.data
+        self.words[Word.OWNED] = self._owned.ctypes.data
         if needs.logs:
             self.log(_LOG_CAPACITY)
         self._share_counters()
@@ -156,7 +191,7 @@ class Context:
         data = memory.data
         self.rows[number, 0], self.rows[number, 1] = address_of(data), data.size
         self._numbers[id(memory)] = number
-        if OWNED in self.needs.words:
+        if Word.OWNED in self.needs.words:
             device = self.core.device
             self._owned[number] = device.ranks == 1 or device.owner(memory) == device.rank
         return memory
@@ -217,24 +252,24 @@ class Context:
 
     def set_thread(self, state: clock.ThreadState) -> None:
         """Pass the scratch memory and poll flag of a thread to compiled code."""
-        self._cells[SCRATCH_BUFFER] = state.scratch_address
-        self._cells[POLL_FLAG] = state.word_address
+        self._cells[_SCRATCH_BUFFER] = state.scratch_address
+        self._cells[_POLL_FLAG] = state.word_address
 
     def _call_python(self, words: int, number: int) -> int:
         """Run one operation in Python for compiled code. No exception may leave it."""
         try:
-            self.core.at_block(int(self.words[BLOCK]))
+            self.core.at_block(int(self.words[Word.BLOCK]))
             if number == POLL:
                 self._poll()
             elif number == CLEAR:
                 self._clear()
             else:
-                self.words[DIRTY] = 1
+                self.words[Word.DIRTY] = 1
                 self._update_queue_slots()
                 action = self.host_calls[number]
                 self.dirty |= getattr(action, "writes", True)
                 self.wait = action(self, self.frame) if self.prepare is None else self._make(action)
-                self.words[AT] = 0
+                self.words[Word.AT] = 0
                 return FINE if self.wait is None else WAITS
         except BaseException as error:
             self.error = error
@@ -262,11 +297,11 @@ class Context:
         if limit is not None:
             limit.look(self.core.name)
         if self.on_progress is not None:
-            self.on_progress(int(self.words[BLOCK]))
+            self.on_progress(int(self.words[Word.BLOCK]))
 
     def _clear(self) -> None:
         """Reset everything to its state at the start of a block."""
-        self.words[DIRTY] = 0
+        self.words[Word.DIRTY] = 0
         self.core.clear()
         for memory in self._memories[: len(_SPACES)]:
             if memory is not None:
@@ -276,15 +311,15 @@ class Context:
     def _share_counters(self) -> None:
         """Share the counters of the current core, which has one more agent, and of its device."""
         cluster = self.core.cluster
-        self.words[RECORDS_SUMS] = self.core.device.records_sums
-        if ARRIVALS in self.needs.words and isinstance(cluster.arrivals, Arrivals):
-            self.words[ARRIVALS] = cluster.arrivals.come.ctypes.data
+        self.words[_RECORDS_SUMS] = self.core.device.records_sums
+        if Word.ARRIVALS in self.needs.words and isinstance(cluster.arrivals, Arrivals):
+            self.words[Word.ARRIVALS] = cluster.arrivals.come.ctypes.data
         flags = cluster.cross_flags
-        if SIGNALS in self.needs.words and type(flags) is not Signals:
+        if Word.SIGNALS in self.needs.words and type(flags) is not Signals:
             flags = cluster.cross_flags = Signals(flags)
         if type(flags) is Signals:  # `isinstance` is slow with abstract classes
             flags.count_agents(cluster.vectors, int(cluster.has_cube))
-            self.words[SIGNALS] = flags.words.ctypes.data
+            self.words[Word.SIGNALS] = flags.words.ctypes.data
 
     def reuse_for(self, core: Core) -> None:
         """Use this context for another launch."""
@@ -292,8 +327,8 @@ class Context:
         if self.needs.logs:
             self._log[0] = 0
         cells = self._cells
-        cells[BLOCK], cells[BLOCKS] = core.block, core.blocks
-        cells[SUB], cells[SUBS] = core.sub, core.subs
+        cells[_BLOCK], cells[_BLOCKS] = core.block, core.blocks
+        cells[_SUB], cells[_SUBS] = core.sub, core.subs
 
     def clear(self) -> None:
         """Clear the buffer ranges that this agent, or agents connected by queues, have written."""
@@ -320,10 +355,10 @@ class Context:
         if isinstance(cluster.cross_flags, Signals):
             zeros.append(cluster.cross_flags.counts)
         yield from ((array.ctypes.data, 0, array.nbytes) for array in zeros)
-        if FLAGS in words:
-            yield from ((int(cells[FLAGS]) + at, 0, 4 * EVENT_IDS) for at in self.needs.flags)
-        if REGISTERS in words:
-            yield int(cells[REGISTERS]), int(cells[FIRST]), REGISTER_BYTES
+        if Word.FLAGS in words:
+            yield from ((int(cells[Word.FLAGS]) + at, 0, 4 * EVENT_IDS) for at in self.needs.flags)
+        if Word.REGISTERS in words:
+            yield int(cells[Word.REGISTERS]), int(cells[Word.FIRST]), REGISTER_BYTES
 
     def _slots(self, ring: QueueRing) -> tuple[int, int, int]:
         """The slots of a queue, as a range of the consumer's buffer."""
@@ -342,9 +377,9 @@ class Context:
             self._pipes.clear()
             self.global_rings.clear()
         self.reuse_for(self.core)
-        self.words[[DIRTY, STATUS, PASSED, AT]] = 0
+        self.words[[Word.DIRTY, Word.STATUS, Word.PASSED, Word.AT]] = 0
         self.objects.clear()
-        if dirty and QUEUES in self.needs.words:
+        if dirty and Word.QUEUES in self.needs.words:
             self._queues[:] = 0
 
     def release_arrays(self) -> None:
@@ -380,7 +415,7 @@ class Context:
         """Start a log of this many accesses to global memory."""
         self._log = np.empty(LOG_HEAD + capacity * LOG_ENTRY, np.int64)
         self._log[:LOG_HEAD] = 0, capacity
-        self.words[LOG] = self._log.ctypes.data
+        self.words[Word.LOG] = self._log.ctypes.data
 
     def logged_accesses(self) -> Words | None:
         """The logged accesses to global memory, a row each; None if there were too many."""

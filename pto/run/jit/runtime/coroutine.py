@@ -16,19 +16,7 @@ from pto.isa.meaning.kinds import Blocked
 from pto.run.jit.emit.scheduler import HANDLES
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.runtime import clock
-from pto.run.jit.runtime.context import (
-    AT,
-    BROKEN,
-    DIRTY,
-    DONE,
-    EXPLAINS,
-    FRAME_BYTES,
-    PASSED,
-    RUNS,
-    STATUS,
-    Context,
-    context_of,
-)
+from pto.run.jit.runtime.context import BROKEN, DONE, RUNS, Context, Word, context_of
 from pto.run.jit.runtime.region import NO_FORM, CompiledRegion
 from pto.run.machine.core import Cluster, Core
 from pto.run.reference.code import FunctionCode, Wait, Waits
@@ -91,7 +79,7 @@ class CoroutineGroup:
     def _is_clean(self) -> bool:
         """True if compiled code does everything in this block."""
         whole = len(self.members) == len(self._cluster.agents)
-        return whole and not any(m.context.words[DIRTY] for m in self.members)
+        return whole and not any(m.context.words[Word.DIRTY] for m in self.members)
 
 
 @dataclass(slots=True)
@@ -112,7 +100,7 @@ class ActiveCoroutine:
 
     @property
     def status(self) -> int:
-        return int(self.context.words[STATUS])
+        return int(self.context.words[Word.STATUS])
 
 
 class _Unexplained(Blocked):
@@ -157,7 +145,7 @@ class Coroutine(FunctionCode):
             if not crowd.has_gone_on:
                 crowd.go_on(self._linked()[2])
         while True:
-            core.progress = int(context.words[PASSED])
+            core.progress = int(context.words[Word.PASSED])
             if me.status == DONE:
                 return []
             if me.status == BROKEN:
@@ -176,16 +164,16 @@ class Coroutine(FunctionCode):
         begin = self._linked()[0]
         while True:
             frame, memory = context.buffers
-            context.words[STATUS] = RUNS
+            context.words[Word.STATUS] = RUNS
             pointers = context.pointer, frame.address, memory.address
             handle = context.call(begin, *pointers, memory.size)
             if handle:
                 return ActiveCoroutine(context, handle, begin, context.buffers)
-            context.buffers = frame, _AlignedBuffer(int(context.words[FRAME_BYTES]))
+            context.buffers = frame, _AlignedBuffer(int(context.words[Word.FRAME_BYTES]))
 
     def _wait(self, me: ActiveCoroutine) -> Wait:
         """The wait at which a coroutine is suspended."""
-        context, site = me.context, int(me.context.words[AT])
+        context, site = me.context, int(me.context.words[Word.AT])
         if site:
             return Wait(self.unit.sites[site - 1], _Unexplained(lambda: self._reason(me)))
         if context.wait is None:
@@ -195,11 +183,11 @@ class Coroutine(FunctionCode):
     def _reason(self, me: ActiveCoroutine) -> Blocked:
         """Try the operation in Python, which blocks, and return its reason."""
         context, resume = me.context, self._linked()[1]
-        context.words[EXPLAINS] = 1
+        context.words[Word.EXPLAINS] = 1
         try:
             context.call(resume, me.handle, 0)
         finally:
-            context.words[EXPLAINS] = 0
+            context.words[Word.EXPLAINS] = 0
         found = context.wait
         return Blocked("others") if found is None else found.reason
 

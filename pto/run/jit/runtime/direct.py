@@ -18,7 +18,7 @@ import numpy as np
 
 from pto.core.memory import Memory
 from pto.isa.row import types as t
-from pto.run.jit.runtime.context import ARRIVALS, BLOCKS, OWNED, SIGNALS
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.independent import Given, given_of
 from pto.run.jit.runtime.threads import BlockWorker, ThreadPool
 from pto.run.jit.runtime.values import Lowered
@@ -37,7 +37,8 @@ Number = tuple[int, str, t.Scalar, list[tuple[Lowered, int]]]  # index, name, ty
 
 _LENT, _HIDDEN, _TENSOR = range(3)  # NumPy exposes the bytes of an array, or not; a tensor does
 _BYTE: Final = np.dtype(np.uint8)
-_OF_A_LAUNCH: Final = {SIGNALS, ARRIVALS, OWNED}  # state shared with other agents of a launch
+# State shared with other agents of a launch.
+_OF_A_LAUNCH: Final = {Word.SIGNALS, Word.ARRIVALS, Word.OWNED}
 _first = c_char.from_buffer
 
 
@@ -128,7 +129,7 @@ class FastPath:
             return False
         context, worker.signature = worker.context, None  # an interrupt may come at any time
         worker.arrays, worker.numbers = self.state.arrays, list(self.state.numbers)
-        context.words[BLOCKS] = self.blocks
+        context.words[Word.BLOCKS] = self.blocks
         context.frame[:] = self.state.frame
         for row, size in zip(worker.arrays, self.state.sizes, strict=True):
             context.rows[row, 1] = size

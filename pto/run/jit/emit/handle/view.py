@@ -21,7 +21,7 @@ from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, known_condition
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.text import I64, Text, is_integer, width_of
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import REGISTERS
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Array, Lowered, PointerDesc, ScalarValue, ViewDesc
 
@@ -143,7 +143,7 @@ class Numbers:
 
     def _register(self, name: str, n: int) -> str:
         ahead = 1 if name in registers.OPTIONAL else 0
-        return self.x.at(self.context(REGISTERS), register_offset(name) + 8 * (n + ahead))
+        return self.x.at(self.context(Word.REGISTERS), register_offset(name) + 8 * (n + ahead))
 
 
 def wide_number(s: OpContext, native: Lowered) -> Val:

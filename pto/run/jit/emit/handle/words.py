@@ -27,7 +27,7 @@ from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, is_integer
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import BLOCK, BLOCKS, FLAGS, SUB, SUBS
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import flag_offset
 from pto.run.jit.runtime.values import (
     SPACE_NUMBERS,
@@ -79,7 +79,7 @@ class AgentWords:
         return Number(self._x, self._x.load_fixed(I64, place))
 
 
-_AGENT = {"block": BLOCK, "blocks": BLOCKS, "sub": SUB, "subs": SUBS}
+_AGENT = {"block": Word.BLOCK, "blocks": Word.BLOCKS, "sub": Word.SUB, "subs": Word.SUBS}
 
 
 class Words(Guarded):
@@ -282,7 +282,7 @@ class Words(Guarded):
     def _flag(self, keys: Sequence[Flag], n: Any) -> str:
         start = certain(flag_offset(keys[0].src, keys[0].dst), int)
         self.s.e.unit.needs.flags.add(start)
-        return self.x.at(self.context(FLAGS), (self.number(n) * 4 + start).value)
+        return self.x.at(self.context(Word.FLAGS), (self.number(n) * 4 + start).value)
 
     def flag(self, keys: Sequence[Flag], n: Any) -> Number:
         count = self.x.load("i32", self._flag(keys, n), 4)

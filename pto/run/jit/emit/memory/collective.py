@@ -13,7 +13,7 @@ from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm.text import I64
-from pto.run.jit.runtime.context import OWNED
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.values import Lowered, ViewDesc
 
 
@@ -22,7 +22,7 @@ def _collective(s: OpContext) -> Sequence[Lowered]:
     unsupported_if(collective.by_ccu(s.case), "ranks that come together")
     x, member = s.x, s.operands("group")[collective.root_of(s.case)]
     root = certain(member, ViewDesc)
-    place = x.at(s.e.word(OWNED), x.mul(root.memory, 8))
+    place = x.at(s.e.word(Word.OWNED), x.mul(root.memory, 8))
     s.fault_unless(x.compare("ne", x.load(I64, place, 8), 0))
     return emit_move(s, body.moves)
 

@@ -13,7 +13,7 @@ from pto.run.jit.llvm.condition import Condition, known_condition
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import RECORDS_SUMS
+from pto.run.jit.runtime.context import Word
 
 _ROWS, _COLS = 3, 4  # dimensions
 
@@ -104,7 +104,7 @@ class Views(Elements):
         return begin, self.x.mul(strided.span(self.x, 1, *axes), view.dtype.itemsize)
 
     def add_to(self, dst: ViewRef, src: ViewRef, add: Callable[[Any, Any], Any]) -> None:
-        self.leave_unless(~self.x.compare("ne", self.context(RECORDS_SUMS), "null", "ptr"))
+        self.leave_unless(~self.x.compare("ne", self.context(Word.RECORDS_SUMS), "null", "ptr"))
         self.assign(dst, [dst, src], add)
 
     def rows(self, view: ViewRef, first: Any, count: Any) -> ViewRef:

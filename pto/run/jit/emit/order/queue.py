@@ -33,7 +33,7 @@ from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, QUEUES, Context
+from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, Context, Word
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 
 
@@ -41,7 +41,7 @@ from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDe
 def _open(s: OpContext) -> Sequence[Lowered]:
     x = s.x
     number = number_of(s)
-    table = s.e.word(QUEUES)
+    table = s.e.word(Word.QUEUES)
     again = x.fresh("again")
     make = x.fresh("make")
     done = x.fresh("done")

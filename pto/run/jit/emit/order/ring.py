@@ -15,7 +15,7 @@ from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64
-from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, QUEUES, SUB
+from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, Word
 
 
 def number_of(s: OpContext) -> int:
@@ -47,7 +47,7 @@ class Ring:
             self.split not in (ring.WHOLE, queue.BY_ROWS, queue.BY_COLS), "halves of an odd size"
         )
         place = 8 * QUEUE_WORDS * (2 * number_of(s) + self.way - 1)
-        table = x.at(s.e.word(QUEUES), place)
+        table = x.at(s.e.word(Word.QUEUES), place)
         self.state = x.load("ptr", table, 8)
         self.slots, self.size, self.local, self.local_slots, kind, first, self.room = (
             Number(x, x.load(I64, x.at(table, 8 * n), 8)) for n in range(1, QUEUE_WORDS)
@@ -56,7 +56,7 @@ class Ring:
         kind = kind if out else kind & PLACE
         self.is_plain: Condition = kind == (GLOBAL if self.in_global else LOCAL) | epilogue
         self.first = x.new(f"inttoptr i64 {first.value} to ptr")
-        own = x.load(I64, x.at("%ctx", 8 * SUB), 8) if side == "vector" else 0
+        own = x.load(I64, x.at("%ctx", Word.SUB.offset), 8) if side == "vector" else 0
         self.me = Number(x, own)
 
     def _at(self, word: Number) -> str:

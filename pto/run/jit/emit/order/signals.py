@@ -20,7 +20,7 @@ from pto.run.jit.ir.unsupported import certain
 from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I32, I64
-from pto.run.jit.runtime.context import ARRIVALS, RECORDS_SUMS, SIGNALS
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
 
 _EACH = signal_offset(1) - signal_offset(0)
@@ -49,7 +49,7 @@ class SignalWords(Words):
 
     @property
     def agents(self) -> tuple[Number, Number]:
-        table = self.context(SIGNALS)
+        table = self.context(Word.SIGNALS)
         vectors, cubes = (self._at(self.x.at(table, 8 * kind)) for kind in (VECTORS, CUBES))
         return vectors, cubes
 
@@ -63,7 +63,9 @@ class SignalWords(Words):
         side, sub, number = to
         heard = self.number(sub) + receiver(side)
         within = (self.number(number) * 2 + sender) * 8
-        return self.x.at(self.context(SIGNALS), (heard * _EACH + within + signal_offset(0)).value)
+        return self.x.at(
+            self.context(Word.SIGNALS), (heard * _EACH + within + signal_offset(0)).value
+        )
 
     def signal(self, to: Receiver, sender: Any) -> Number:
         return self._at(self._signal(to, sender))
@@ -74,7 +76,7 @@ class SignalWords(Words):
     # ---- barriers of all cores
 
     def _come(self, kind: str) -> str:
-        return self.x.at(self.context(ARRIVALS), 8 * registers.CORE_TYPES.index(kind))
+        return self.x.at(self.context(Word.ARRIVALS), 8 * registers.CORE_TYPES.index(kind))
 
     def arrivals(self, kind: str) -> Number:
         return self._at(self._come(kind))
@@ -117,7 +119,7 @@ class SignalWords(Words):
         x, first = self.x, self._first(view)
         word = x.new(f"trunc i64 {value.value} to i32")
         if adds:
-            plain = x.compare("eq", self.context(RECORDS_SUMS), "null", "ptr")
+            plain = x.compare("eq", self.context(Word.RECORDS_SUMS), "null", "ptr")
             self.leave_unless(plain, "another rank is told of the sum")
             word = x.new(f"add i32 {x.load(I32, first, 4)}, {word}")
         x.store(I32, word, first, 4)

@@ -28,7 +28,7 @@ from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.text import I32, I64
 from pto.run.jit.llvm.value import Val
-from pto.run.jit.runtime.context import ITEMS
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.values import (
     Lowered,
     OwnDesc,
@@ -118,7 +118,7 @@ class Phases:
         return self.room(_MASK_BYTES)
 
     def mask_at(self, mask: int, number: Val) -> str:
-        return self.x.at(self.e.word(ITEMS), self.x.add(mask, self.x.mul(number, 4)))
+        return self.x.at(self.e.word(Word.ITEMS), self.x.add(mask, self.x.mul(number, 4)))
 
     def _set_all(self) -> None:
         x = self.x
@@ -164,7 +164,7 @@ class Phases:
 
     def at(self, kept: ItemSlot, number: Val) -> str:
         place = self.x.add(kept.offset, self.x.mul(number, kept.stride))
-        return self.x.at(self.e.word(ITEMS), place)
+        return self.x.at(self.e.word(Word.ITEMS), place)
 
     def read(self, w: Warp, kept: ItemSlot) -> Any:
         spot = w.of(WARP * kept.count)
@@ -282,7 +282,7 @@ class Phases:
 
     def single(self, value: Value) -> Lowered:
         kept, x = self.kept[id(value)], self.x
-        place, type = x.at(self.e.word(ITEMS), kept.offset), value.type
+        place, type = x.at(self.e.word(Word.ITEMS), kept.offset), value.type
         if kept.memory is not None:
             return PointerDesc((kept.memory, x.load(I64, place, 8)), kept.dtype)
         empty = ScalarValue(("",), certain(type, t.Scalar))

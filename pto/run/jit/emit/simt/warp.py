@@ -278,19 +278,19 @@ class Warp:
             bits = payload.view(f"u{payload.dtype.itemsize}")
         wide = bits.astype(np.uint64)
         found = lanes.where(self.spot, self.mask, wide, wide.like(0))
-        x.store(I64, self.p.total, x.at(self.p.e.word(context.KEPT), 8 * slot), 8)
+        x.store(I64, self.p.total, x.at(self.p.e.word(context.Word.KEPT), 8 * slot), 8)
         x.store(found.type, found.name, self._slot(slot))
 
     def resume(self, slot: int, type: t.Type) -> Symbol:
         x, (kind, _) = self.x, item_of(type)
-        count = x.load(I64, x.at(self.p.e.word(context.KEPT), 8 * slot), 8)
+        count = x.load(I64, x.at(self.p.e.word(context.Word.KEPT), 8 * slot), 8)
         self.fault(x.compare("ne", count, self.p.total).in_lanes(self.spot))
         wide = self.spot.symbol(np.dtype(np.uint64), x.load(vector(WARP, I64), self._slot(slot)))
         item = np.dtype(np.uint8) if kind == kinds.BOOL else kind
         return wide.astype(f"u{item.itemsize}").view(item)
 
     def _slot(self, slot: int) -> str:
-        values = self.p.e.word(context.KEPT_VALUES)
+        values = self.p.e.word(context.Word.KEPT_VALUES)
         return self.x.at(
             values, self.x.add(slot * MAX_ITEMS * 8, self.x.mul(self.number, WARP * 8))
         )

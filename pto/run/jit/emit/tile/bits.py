@@ -16,7 +16,7 @@ from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import vector
 from pto.run.jit.llvm.value import Val, prefix_of
 from pto.run.jit.runtime.clock import SCRATCH
-from pto.run.jit.runtime.context import SCRATCH_BUFFER
+from pto.run.jit.runtime.context import Word
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef
@@ -86,7 +86,7 @@ def _through_bytes(
     """A byte for each bit in scratch memory first, so that nothing is written before all is read;
     then eight of them in one."""
     x, total = m.x, nbytes * 8
-    image = m.context(SCRATCH_BUFFER)
+    image = m.context(Word.SCRATCH_BUFFER)
     packed = x.at(image, -(-dst.nbytes * 8 // _WORD) * _WORD + _WORD)
     filled = x.add(total.value, _WORD)
     x.do(f"call void @llvm.memset.p0.i64(ptr {image}, i8 0, i64 {filled}, i1 false)")

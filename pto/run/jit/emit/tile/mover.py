@@ -29,7 +29,7 @@ from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
 from pto.run.jit.llvm.text import element, mangled, vector
 from pto.run.jit.runtime.clock import SCRATCH
-from pto.run.jit.runtime.context import SCRATCH_BUFFER
+from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.values import ScalarValue, ViewDesc
 
 
@@ -91,7 +91,7 @@ class Mover(Views):
         steps = [Number(self.x, n) for n in (0, 0, 0, width, 1)]
         place = ViewDesc(("",) * 12, dtype, ND)
         held = ViewRef(
-            place, self.x.at(self.context(SCRATCH_BUFFER), half), tuple(sizes), tuple(steps)
+            place, self.x.at(self.context(Word.SCRATCH_BUFFER), half), tuple(sizes), tuple(steps)
         )
         self.place(rows, cols, lambda i, j: ((i, j), cell(i, j), None), held)
         return lambda i, j: self.read(held, i, j)
@@ -188,7 +188,7 @@ class Mover(Views):
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
         finish = self.apart((dst,))
         unsupported_if(src.nbytes > FARTHEST, "more records than keys can count")
-        room = self.x.at(self.context(SCRATCH_BUFFER), -(-dst.nbytes // 64) * 64)
+        room = self.x.at(self.context(Word.SCRATCH_BUFFER), -(-dst.nbytes // 64) * 64)
         lengths = self.number(run), self.number(groups)
         to, source = (bits.row_of(self, tile, 0) for tile in (dst, src))
         merge_runs(self, to, source, *lengths, kind, room)
@@ -372,7 +372,7 @@ class Mover(Views):
 
     def _copied(self, dst: TileRef, guard: Condition, offset: int) -> Callable[[], None]:
         x, own = self.x, dst.pointer
-        copy, nbytes = x.at(self.context(SCRATCH_BUFFER), offset), dst.nbytes
+        copy, nbytes = x.at(self.context(Word.SCRATCH_BUFFER), offset), dst.nbytes
         shared = ~guard
         x.when(shared, lambda: masked.copy_bytes(x, copy, own, nbytes))
         target = x.new(f"select i1 {guard}, ptr {own}, ptr {copy}")
