@@ -96,6 +96,20 @@ def test_values_of_rows_join_as_a_column() -> None:
     assert added(tile(0), tile(0), tile(0)).joined(Text(), summed(column(4096), tile(0)))
 
 
+@pytest.mark.parametrize("size", [(1, ROWS), (ROWS, 1)])
+def test_only_values_that_follow_each_other_join_as_a_column(size: tuple[int, int]) -> None:
+    """Not values that are a row apart, nor folds, which would fold a whole row."""
+    root, pitch = trace(mathlib.sqrt, [F32], dtypes.F32), size[1]
+    near = Access(row_major(dtypes.F32, pitch), "%s", UB, 4096, ROWS * 4)
+    strided = Strided(dtypes.F32, axis(COLS), axis(COLS))
+    far = Access(strided, "%s", UB, 8192, BYTES)
+    assert Nest(*size, (Step(near, ((near, F32),), root),)).as_values(ROWS)
+    assert not Nest(*size, (Step(near, ((far, F32),), root),)).as_values(ROWS)
+    assert not Nest(*size, (Step(far, ((near, F32),), root),)).as_values(ROWS)
+    assert not Nest(*size, summed(near, near).steps).as_values(ROWS)
+    assert not Nest(*size, (Step(near, ((near, F32),), root),)).as_values(ROWS + 1)
+
+
 def test_rows_that_follow_each_other_are_one() -> None:
     assert added(tile(0), tile(BYTES), tile(BYTES)).flat
     assert not summed(column(4096), tile(0)).flat

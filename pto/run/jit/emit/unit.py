@@ -201,7 +201,7 @@ def block_loop(name: str, region: str, needs: Needs) -> str:
         for start in sorted(needs.flags):
             zero(x.at(word(Word.FLAGS), start), 4 * EVENT_IDS)
         if Word.REGISTERS in needs.words:
-            first, now = word(Word.FIRST), word(Word.REGISTERS)
+            now, first = word(Word.REGISTERS), word(Word.FIRST)
             given = f"ptr {now}, ptr {first}, i64 {REGISTER_BYTES}, i1 false"
             x.do(f"call void @llvm.memcpy.p0.p0.i64({given})")
         if Word.KEPT in needs.words:

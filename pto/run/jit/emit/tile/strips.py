@@ -46,9 +46,8 @@ class StepParameters(Parameters):
         self._places: dict[object, str] = {}
 
     def ref(self, ref: Access) -> Access:
-        if ref.private:  # another layout is another access
-            place = (ref.private, ref.address, ref.shape, ref.dtype.itemsize)
-            name = self._places.setdefault(place, f"%own{len(self._places)}")
+        if ref.private:  # all its accesses are one (`Nest.is_plain`)
+            name = self._places.setdefault(ref.private, f"%own{len(self._places)}")
             rows, cols = (strided.axis(ref.shape != "row"), strided.axis(ref.shape != "column"))
             return Access(Strided(ref.dtype, rows, cols), name, private=1)
         place = len(self.given) if self._alone else ref.identity
