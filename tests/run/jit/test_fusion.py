@@ -86,7 +86,8 @@ def shifted(x: pto.Global[pto.f32], i: int, o: int, j: int, p: int) -> None:
 
 
 @pytest.mark.parametrize("where", [(0, 0, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0), (0, 0, 0, 64),
-                                   (0, 64, 0, 32), (3, 0, 0, 64), (0, 0, 40, 0)])  # fmt: skip
+                                   (0, 64, 0, 32), (3, 0, 0, 64), (0, 0, 40, 0),
+                                   (0, 48, 1, 0)])  # fmt: skip
 def test_windows_of_one_array(where: tuple[int, ...]) -> None:
     agree(shifted, normal(64, 128), *where, fused=[4])
 
