@@ -11,8 +11,10 @@ import numpy as np
 
 import pto
 from examples.operators.tiles import fitted
+from pto import isa
 
 LEVEL = 2
+STRIPE = 131072  # bytes of the columns that a block holds
 MOST = 4096  # elements of a tile
 Array = pto.Global[Any]
 
@@ -32,6 +34,21 @@ def kernel(x: Array, index: Array, y: Array, inner: int, rows: int, cols: int, w
     pto.store(y[p, q, i:, j * words :], pto.take(x[p, q, :, :], at))
 
 
+@pto.kernel
+def stripes(x: Array, index: Array, y: Array, rows: int, cols: int, words: int) -> None:
+    """A block holds some columns of x in the vector buffer, all along the axis."""
+    j, p, q = pto.block_idx(0) * cols, pto.block_idx(1), pto.block_idx(2)
+    t = pto.tile(x.shape[2], cols * words, x.dtype)
+    isa.tload(t, x[p, q, :, j * words :])
+    column = pto.arange(cols * words)
+    for i in pto.range(0, index.shape[2], rows):
+        at = pto.load(index[p, q, i:, j:], rows, cols).to(pto.i32)
+        if words == 2:
+            at = pto.take(at, column >> 1)
+        at = at * (cols * words) + column
+        pto.store(y[p, q, i:, j * words :], pto.take(t, at, axis=None))
+
+
 @pto.operator
 def run(x: Any, index: Any, dim: int = 0) -> Any:
     y, d = np.empty(index.shape, x.dtype), dim % x.ndim
@@ -44,6 +61,13 @@ def run(x: Any, index: Any, dim: int = 0) -> Any:
     rows, cols = fitted(k, after, MOST // words)
     source = data.reshape(outer, middle, x.shape[d], inner * words)
     places, result = index.reshape(*ours, k, after), out.reshape(*ours, k, after * words)
+    if inner > 1 and source.shape[2] * max(32, words * source.itemsize) <= STRIPE:
+        cols = 32 // (words * source.itemsize)
+        while 2 * cols <= after and source.shape[2] * 2 * cols * words * source.itemsize <= STRIPE:
+            cols *= 2
+        rows = max(1, min(k, 2048 // (cols * words)))
+        stripes[pto.cdiv(after, cols), *ours](source, places, result, rows, cols, words)
+        return y
     grid = pto.cdiv(after, cols), pto.cdiv(k, rows), ours[0] * ours[1]
     kernel[grid](source, places, result, inner, rows, cols, words)
     return y

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.core.errors import PtoError
 
 KINDS = [
@@ -119,3 +120,32 @@ def test_a_filled_tile_is_cut_at_the_end_of_a_window_that_the_run_knows(profile:
     assert np.array_equal(
         y, np.where((np.arange(100) >= 40) & (np.arange(100) < 53), np.arange(100), -1)
     )
+
+
+@pto.kernel
+def elements(x: pto.Global, places: pto.Global[pto.i32], y: pto.Global) -> None:
+    t = pto.tile(24, 32, x.dtype)
+    isa.tload(t, x[:, :])
+    pto.store(y[:, :], pto.take(t, pto.load(places[:, :], 5, 40), axis=None))
+
+
+@pytest.mark.parametrize("profile", ["a2a3", "a5"])
+@pytest.mark.parametrize("kind", [k for k in KINDS if k is not np.int64], ids=lambda k: k.__name__)
+def test_elements_are_counted_row_by_row(kind: Any, profile: str) -> None:
+    random = np.random.default_rng(6)
+    x = random.integers(0, 120, (24, 32)).astype(kind)
+    places = random.integers(0, x.size, (5, 40)).astype(np.int32)
+    for engine in ("reference", "jit"):
+        y = np.zeros((5, 40), kind)
+        elements.on(profile).run(x, places, y, engine=engine)
+        assert np.array_equal(y, np.take(x, places))
+    assert elements.on(profile).sanitize(x, places, y).is_clean
+
+
+def test_elements_of_a_tile_with_gaps_between_its_lines() -> None:
+    @pto.kernel(profile="a5")
+    def gaps(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
+        pto.store(y, pto.take(pto.load(x, 4, 40), pto.arange(32), axis=None))
+
+    with pytest.raises(PtoError, match=r"PTO-T209.*lines of 64, of which 40"):
+        gaps(np.zeros((4, 40), np.float32), np.zeros(32, np.float32))

@@ -191,8 +191,11 @@ def _records(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[Vecto
 
 
 def _gather(kind: str, sources: list[Tile], targets: list[Tile]) -> tuple[VectorStep, ...]:
-    """By indices, element by element; by a pattern, whole registers."""
-    return _one("rearrange" if len(sources) == 1 else kind, sources, targets)
+    """By a pattern, whole registers; by indices, as many elements as indices, whatever src has."""
+    if len(sources) == 1:
+        return _one("rearrange", sources, targets)
+    (step,) = _one(kind, sources[1:], targets)
+    return (step._replace(sources=len(sources)),)
 
 
 _LOWERED: dict[str, Callable[[str, list[Tile], list[Tile]], tuple[VectorStep, ...]]] = {

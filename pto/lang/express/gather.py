@@ -18,10 +18,11 @@ from pto.lang.values.tiles import Tile, tile, tile_type
 from pto.lang.values.views import Global, View
 
 
-def take(t: Any, indices: Tile, axis: int = 1) -> Tile:
+def take(t: Any, indices: Tile, axis: int | None = 1) -> Tile:
     """The elements of a window in global memory that a tile of i32 counts row by row: a `mgather`.
     Of a tile the columns (axis 1) or rows (axis 0) with the numbers of a row of i32, as
-    `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions.
+    `numpy.take(.., mode="clip")`: a `tgather` by places, which take a few instructions. Axis None:
+    the elements of a tile that a tile of i32 counts row by row, a `tgather`.
 
     Axis 0 also has two `ttrans`. Elements of one byte become f16 and back on a2a3, elements of
     eight bytes are pairs of i32.
@@ -29,6 +30,8 @@ def take(t: Any, indices: Tile, axis: int = 1) -> Tile:
     if isinstance(t, Global | View):
         return _from_memory(t.whole(), indices)  # pyright: ignore[reportUnknownMemberType]
     t = as_tile("take", t)
+    if axis is None:
+        return _elements(t, as_tile("take", indices))
     if axis not in (0, 1, -1, -2):
         raise mistake(
             "PTO-U088",
@@ -77,15 +80,40 @@ def _from_memory(window: View, indices: Tile) -> Tile:
     return made
 
 
+def _elements(t: Tile, indices: Tile) -> Tile:
+    """Elements of a tile whose lines follow each other, in a tile of the shape of the indices."""
+    if t.window_of is not None or t.asked[1] != t.cols or indices.dtype is not I32:
+        raise mistake(
+            "PTO-T209",
+            "pto.take, axis None: the indices are i32 and count the elements of a tile with whole"
+            f" lines; it has lines of {t.cols}, of which {t.asked[1]} were asked for, and indices"
+            f" of {indices.dtype}",
+            help="pto.tile(rows, cols, dtype) has lines of any number of 32-byte blocks",
+        )
+    if t.dtype.itemsize == 1 and current().profile == "a2a3":
+        return convert(_elements(convert(t, F16), indices), t.dtype)
+    region = current().region(indices)
+    places = _clipped(indices, t.rows * t.cols - 1)
+    rows, cols = places.shape
+    if rows > 1:  # a tgather works line by line, so all indices are one line
+        places = _seen(places, (1, rows * cols), I32)
+    taken = _gathered(t, places)
+    if rows > 1:
+        taken = _seen(taken, (rows, cols), t.dtype)
+    taken.asked = indices.asked
+    set_region(taken, *region)
+    return taken
+
+
 def _clipped(columns: Tile, last: Extent) -> Tile:
     """The indices, limited to valid columns, and zeros beside them: a tgather reads all of them."""
-    whole = tile(1, columns.cols, I32, pad="zero")
+    whole = tile(columns.rows, columns.cols, I32, pad="zero")
     if columns.is_filled:
-        set_region(columns, 1, columns.cols)
+        set_region(columns, *columns.shape)
         whole = columns
     else:
         isa.tfillpad(whole, columns)
-    places = tile(1, whole.cols, I32)
+    places = tile(*whole.shape, I32)
     isa.tmaxs(places, whole, 0)
     isa.tmins(places, places, last.to(I32) if isinstance(last, Scalar) else last)
     return places
@@ -101,7 +129,11 @@ def _taken(t: Tile, places: Tile, rows: Extent) -> Tile:
         isa.trowexpand(every, starts)
         isa.tcolexpandadd(every, every, places)
         places = every
-    made = tile(t.rows, places.cols, t.dtype)
+    return _gathered(t, places)
+
+
+def _gathered(t: Tile, places: Tile) -> Tile:
+    made = tile(*places.shape, t.dtype)
     work = tile(*places.shape, I32) if current().profile == "a2a3" else None
     if work is not None:
         set_region(work, *current().region(places))
@@ -116,13 +148,15 @@ def _taken_pairs(t: Tile, places: Tile) -> Tile:
     halves = _taken(places, binary(">>", pairs, 1), 1)
     isa.tmuls(halves, halves, 2)
     isa.tadd(halves, halves, binary("&", pairs, 1))
-    whole = _seen(t, I32, 2 * t.cols, rows, arith("*", width, 2))
-    return _seen(_taken(whole, halves, rows), t.dtype, places.cols, rows, places.cols)
+    whole = _seen(t, (t.rows, 2 * t.cols), I32)
+    set_region(whole, rows, arith("*", width, 2))
+    taken = _seen(_taken(whole, halves, rows), (t.rows, places.cols), t.dtype)
+    set_region(taken, rows, places.cols)
+    return taken
 
 
-def _seen(t: Tile, kind: DType, cols: int, rows: Extent, width: Extent) -> Tile:
-    """The bytes of a tile as elements of another type."""
-    session = current()
-    seen = session.adopt(isa.treshape(t, to=tile_type(t.rows, cols, kind)), (rows, width))
-    set_region(seen, rows, width)
+def _seen(t: Tile, shape: tuple[int, int], kind: DType) -> Tile:
+    """The bytes of a tile as a tile of another shape or type, all of which is valid."""
+    seen = current().adopt(isa.treshape(t, to=tile_type(*shape, kind)), shape)
+    set_region(seen, *shape)
     return seen

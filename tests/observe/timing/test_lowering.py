@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pto
+from pto import isa
 from pto.observe import timing
 
 
@@ -55,3 +57,21 @@ def test_a_block_in_each_row_takes_one_broadcast() -> None:
     """`vbrcb` fills eight rows of 32 bytes at a time."""
     block = cycles("trowexpand", "64x1xf32, blayout=col_major", "64x8xf32")
     assert block < cycles("trowexpand", "64x1xf32, blayout=col_major", "64x16xf32") / 5
+
+
+@pto.kernel
+def gathers(x: pto.Global[pto.f32], places: pto.Global[pto.i32], y: pto.Global[pto.f32]) -> None:
+    t = pto.tile(x.shape[0], 64, pto.f32)
+    isa.tload(t, x[:, :])
+    pto.store(y[:, :], pto.take(t, pto.load(places[:, :], 1, 256), axis=None))
+
+
+def test_a_gather_takes_as_long_as_its_indices() -> None:
+    """TGather.hpp: one vgather for each line of the indices; the size of src plays no part."""
+
+    def vector_us(rows: int) -> float:
+        arrays = np.zeros((rows, 64), np.float32), np.zeros((1, 256), np.int32)
+        timed = gathers.on("a2a3").time(*arrays, np.zeros((1, 256), np.float32), device="910b1")
+        return timed.busy["vector"]["V"] * timed.core_us
+
+    assert vector_us(256) == pytest.approx(vector_us(4), abs=0.05)  # 1.8 if src were counted
