@@ -253,7 +253,10 @@ class OrderWalk:
         agents, pipe = self._agents, self.agent.first + phase.pipe
         t = self.agent.at[phase]
         self._hear_scalar(pipe, state)
-        missing = agents.clashes[t] & ~state.clocks[pipe] & ~phases_done
+        done = state.clocks[pipe] | phases_done
+        if phase.is_handover:
+            done |= agents.of_pipe[pipe]
+        missing = agents.clashes[t] & ~done
         if missing:
             other = agents.ops[missing.bit_length() - 1]
             self.tell("order", op, f"nothing orders it behind '{other.name}' op", other)
@@ -262,6 +265,8 @@ class OrderWalk:
         state.begin(t)
         if self._ordered[phase.pipe]:
             state.clocks[pipe] |= agents.of_pipe[pipe]
+        if phase.is_handover:
+            state.clocks[pipe] |= 1 << t
         if phase.is_scalar:
             state.fenced &= ~(1 << t)
 

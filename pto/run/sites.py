@@ -22,7 +22,7 @@ from pto.ir.builder import Builder, new_block, new_function, new_module
 from pto.ir.graph import Module, Operation, Span, Value
 from pto.isa.meaning.kinds import Blocked, Do
 from pto.isa.meaning.scalar.arith import wrapper
-from pto.isa.row.attributes import Attribute, Str
+from pto.isa.row.attributes import Attribute, Enum, Str
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Scalar, Type
 from pto.isa.scalar.scope import VECSCOPE
@@ -190,6 +190,8 @@ class CallSites:
         self._count += 1
         name = f"site{self._count}"
         builder, op = _built(self.module, name, row, operands, attrs, results, is_constant=False)
+        if self.side in ("cube", "vector"):
+            builder.function.attrs["pto.kernel_kind"] = Enum("kernel_kind", self.side)
         op.where = where
         if results:
             builder.append(RETURN, {"values": list(op.results)})

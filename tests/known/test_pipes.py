@@ -266,13 +266,14 @@ def test_scales_of_mx_products_are_loaded_as_their_operands_are():
 @pytest.mark.parametrize(
     ("profile", "init", "pipe"),
     [
-        ("a5", "initialize_l2l_pipe", "S"),
+        ("a5", "initialize_l2l_pipe", "V"),
         ("a5", "initialize_l2g2l_pipe", "MTE2"),
         ("a2a3", "initialize_l2g2l_pipe", "MTE2"),
     ],
 )
 def test_a_popped_slot_is_loaded_where_it_is_in_global_memory(profile: str, init: str, pipe: str):
-    """a5/TPush.hpp: a local slot is bound by an address, one in global memory by TLOAD_IMPL."""
+    """a5/TPush.hpp: V waits for a local slot (`Consumer::wait`), TLOAD_IMPL copies one in global
+    memory."""
     first = "%gm : !pto.ptr<f32>, " if "g2l" in init else ""
     tile = "!pto.tile_buf<vec, 8x16xf32>"
     text = f"""func.func @k(%gm: !pto.ptr<f32>, %zero: i32, %t: {tile}) {{

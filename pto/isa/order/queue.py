@@ -101,11 +101,27 @@ def _own_half(case: Case) -> str | None:
 
 _SUB_TEXT = f"<? {_SUB.name} ( ${_SUB.name} ) >"
 _PUSHED = PipeBy(("tile",), ((("acc",), "FIX"), (("vec",), "MTE3")), "none")
-# a2a3 loads a slot from global memory; on a5 the data already is where the tile is bound.
-_POPPED = PipeBy(("@profile",), ((("a5",), "S"),), "MTE2")
+# a2a3 loads a slot from global memory. On a5 the data already is where the tile is bound, and one
+# pipe alone waits for it and gives it back: a5/TPush.hpp, `Consumer::wait` and `free`.
+_AT_END = {"vector": "V", "cube": "MTE1"}
+_POPPED = {
+    side: PipeBy(("@profile",), ((("a5",), pipe),), "MTE2") for side, pipe in _AT_END.items()
+}
+_FREED = {side: PipeBy(("@profile",), ((("a5",), pipe),), "S") for side, pipe in _AT_END.items()}
 # The same for a queue that may have its slots in global memory on a5 too (DIR_C2V_GM: TLOAD_IMPL).
 _TAKEN = PipeBy(
-    ("@profile", "^pipe_handle"), ((("a5", _INITS[1]), "MTE2"), (("a5", "*"), "S")), "MTE2"
+    ("@profile", "^pipe_handle", "tile"),
+    ((("a5", _INITS[1], "*"), "MTE2"), (("a5", "*", "vec"), "V"), (("a5", "*", "mat"), "MTE1")),
+    "MTE2",
+)
+_GIVEN = PipeBy(
+    ("@profile", "^pipe_handle", "@side"),
+    (
+        (("a5", _INITS[1], "vector"), "MTE2"),
+        (("a5", "*", "vector"), "V"),
+        (("a5", "*", "cube"), "MTE1"),
+    ),
+    "S",
 )
 
 QUEUE = tile_family(
@@ -173,7 +189,7 @@ QUEUE.row(
     order=Free(),
     operands=(read("entry?", "tile or view"), read("pipe_handle", "pipe")),
     text="( $ins ) <? { split = @split } > {}",
-    pipe="S",
+    pipe=_GIVEN,
     subject="entry",
     rules=_entry_fits("entry"),
     notes=(_ODD, "without entry: tpop has released the slot already, where it copied"),
@@ -251,7 +267,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         text=f"<? ( $valid_row , $valid_col ) > {_QUEUE}"
         f" {_SUB_TEXT if _side == 'vector' else ''} {{}} -> results",
         profiles=NPU,
-        pipe=_POPPED,
+        pipe=_POPPED[_side],
         subject="tile",
         rules=(
             in_role("tile", "vec" if _side == "vector" else "mat").on(NPU),
@@ -270,7 +286,7 @@ for _side, _peer, _from in (("vector", "aic", "C2V"), ("cube", "aiv", "V2C")):
         operands=read("entry?", "tile or view"),
         text=f"<? ( $entry : types ) > {_QUEUE} {{}}",
         profiles=NPU,
-        pipe="S",
+        pipe=_FREED[_side],
         subject="entry",
         notes=_LOWERED.format("tfree"),
         cite="PTOAS docs/PTO_IR_manual.md, pto.tfree_from_aic",

@@ -133,8 +133,9 @@ class Result:
 class PipeBy:
     """The pipe depends on the roles of operands: the first matching case is used.
 
-    `@profile` among the operands is the name of the profile, `^x` the operation that made operand
-    x; the pipe `$x` is field x of the profile's `Sync`, for cases in which sources differ.
+    `@profile` among the operands is the name of the profile, `@side` the side of the core (cube or
+    vector), `^x` the operation that made operand x; the pipe `$x` is field x of the profile's
+    `Sync`, for cases in which sources differ.
     """
 
     operands: tuple[str, ...]

@@ -65,10 +65,13 @@ def pipe_of(case: Case) -> str:
 def _place(case: Case, name: str) -> str | None:
     """The role of an operand; scales beside an operand of the matrix unit are no fixpipe scales.
 
-    Also the name of the profile, or of the operation that made an operand: see `PipeBy`.
+    Also the name of the profile, the side of the core, or the operation that made an operand: see
+    `PipeBy`.
     """
     if name == "@profile":
         return case.profile.name
+    if name == "@side":
+        return case.op.side()
     if name.startswith("^"):
         maker = case.maker(name[1:])
         return getattr(case.type(name[1:]), "made_by", None) if maker is None else maker.name

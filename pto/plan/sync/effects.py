@@ -51,6 +51,8 @@ class Phase:
     pipe: int
     accesses: tuple[SyncAccess, ...]
     is_scalar: bool = False  # the scalar unit accesses memory
+    # a wait for, or a signal to, the other end of a queue: work of its own pipe needs no barrier
+    is_handover: bool = False
 
 
 class SyncFlag(NamedTuple):
@@ -105,7 +107,9 @@ class Effects:
         if not accesses:
             return None
         is_scalar = pipe_of(case) == "S" and not isinstance(row.order, Free | Notify)
-        return SyncWork((Phase(NUMBER[pipe], tuple(accesses), is_scalar),))
+        in_place = self.profile.sync.queue_slots != "gm" and pipe != "MTE2"
+        is_handover = in_place and isinstance(row.order, Pop | Free)
+        return SyncWork((Phase(NUMBER[pipe], tuple(accesses), is_scalar, is_handover),))
 
     def _in_phases(self, op: Operation, row: Instr, case: Case) -> SyncWork | None:
         """The accesses of an operation with phases in its row."""
@@ -183,10 +187,10 @@ class Effects:
         yield from (SyncAccess(stretch, writes, least) for stretch in self.storage.of(value))
 
     def _taken(self, op: Operation, pipe: str) -> Iterator[SyncAccess]:
-        """The accesses of a pop: it copies its slot, or only names it."""
-        if pipe == "S":
-            return
-        yield SyncAccess(_SLOTS, writes=False)
+        """The accesses of a pop. It copies its slot out of global memory; else the tile has come
+        for the pipe that waits, and for others behind it."""
+        if self.profile.sync.queue_slots == "gm" or pipe == "MTE2":
+            yield SyncAccess(_SLOTS, writes=False)
         for value in (*op.results, *op.group("tile")):
             yield from self._touch(value, writes=True)
 

@@ -173,13 +173,16 @@ class Walk:
             self.now += 1
             self.shadow.mark(part, self.now)
             self._did(part.pipe, part.is_scalar)
+            if part.is_handover:
+                self.state.clocks[part.pipe] |= 1 << self.now
 
     def _look(self, phase: Phase, begin: int) -> None:
         """Add the needs of a phase on work before its operation, which began after `begin`."""
         pipe, state = phase.pipe, self.state
         state.hear_scalar(pipe, self.work)
         before = self.shadow.before(phase, begin, self.until, self.relation)
-        self._needs((before | self.calls) & ~state.clocks[pipe], pipe)
+        done = state.clocks[pipe] | (self.work[pipe] if phase.is_handover else 0)
+        self._needs((before | self.calls) & ~done, pipe)
 
     def _did(self, pipe: int, touches: bool) -> None:
         self.work[pipe] |= 1 << self.now
