@@ -98,10 +98,12 @@ GUARDS = {
         _PROGRAMS: "pto.mte_l0c_l1",
     },
     _GROUP: {
-        "test_fusion::test_what_was_stored_is_loaded_by_another_name": (
+        "test_fused_orders::test_what_was_stored_is_loaded_by_another_name": (
             "pto.tload pto.tadds pto.tmuls pto.tstore"
         ),
-        "test_fusion::test_rows_that_are_written_further_apart": "pto.tload pto.tadds pto.tstore",
+        "test_fused_orders::test_rows_that_are_written_further_apart": (
+            "pto.tload pto.tadds pto.tstore"
+        ),
         "test_fusion::test_what_was_stored_is_loaded": "pto.tload pto.tadds pto.tadd pto.tstore",
         "test_fusion::test_windows_of_one_array": "pto.tload pto.tadds pto.tmul pto.tstore",
         "test_report::test_a_guard_that_fails_counts_each_instruction_and_block": (

@@ -92,22 +92,6 @@ def test_windows_of_one_array(where: tuple[int, ...]) -> None:
     agree(shifted, normal(64, 128), *where, fused=[4])
 
 
-def test_rows_that_are_written_further_apart() -> None:
-    """Both views begin at one address; row 1 of the result is row 2 of the source."""
-
-    @pto.kernel(profile="a5")
-    def spread(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        t, u = pto.tile(16, 64, pto.f32), pto.tile(16, 64, pto.f32)
-        isa.tload(t, x[0:16, :])
-        isa.tadds(u, t, 1.0)
-        isa.tstore(y[0:16, 0:64], u)
-
-    memory = normal(32, 64)
-    want = memory[:16] + np.float32(1)
-    spread(memory, memory.reshape(16, 128), engine="jit")
-    assert np.array_equal(memory.reshape(16, 128)[:, :64], want)
-
-
 @pto.kernel(profile="a5")
 def read_again(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
     t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
@@ -121,25 +105,6 @@ def read_again(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
 
 def test_what_was_stored_is_loaded() -> None:
     agree(read_again, normal(16, 64), np.zeros((8, 64), np.float32), fused=[6])
-
-
-def test_what_was_stored_is_loaded_by_another_name() -> None:
-    """The same elements of one array that is two arguments."""
-
-    @pto.kernel(profile="a5")
-    def stored(x: pto.Global[pto.f32], y: pto.Global[pto.f32], w: pto.Global[pto.f32]) -> None:
-        t, u = pto.tile(8, 64, pto.f32), pto.tile(8, 64, pto.f32)
-        isa.tload(t, x)
-        isa.tadds(t, t, 1.0)
-        isa.tstore(y, t)
-        isa.tload(u, w)
-        isa.tmuls(u, u, 2.0)
-        isa.tstore(x, u)
-
-    x, y = normal(8, 64), np.zeros((8, 64), np.float32)
-    want = (x + np.float32(1)) * np.float32(2)
-    stored(x, y, y, engine="jit")
-    assert np.array_equal(x, want)
 
 
 @pto.kernel(profile="a5")
@@ -241,19 +206,6 @@ def test_in_place() -> None:
         pto.store(x[:, :], u * u.mean(axis=1) + t)
 
     agree(centred, normal(16, 192), fused=[8])
-
-
-def test_rows_that_are_stored_before_their_old_values_are_used() -> None:
-    """The second pass needs what the first one has loaded and overwritten."""
-
-    @pto.kernel(profile="a5")
-    def moved(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        t = pto.load(x[:, :], 16, 192)
-        pto.store(x[:, :], t + 1.0)
-        pto.store(y[:, :], t - t.max(axis=1))
-
-    x = normal(16, 192)
-    agree(moved, x, np.zeros_like(x), fused=[6])
 
 
 def test_a_row_that_is_loaded_and_then_written() -> None:
@@ -421,23 +373,6 @@ def test_stores_past_the_cache(monkeypatch: pytest.MonkeyPatch, texts: list[str]
         softmax.run(x, ours, engine="jit")
         same(ours, theirs)
     assert any("!nontemporal" in text for text in texts)
-
-
-def test_stores_past_the_cache_of_rows_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are whole lines, but only the first begins at one: an aligned store would crash."""
-    for module in (steps, strips):
-        monkeypatch.setattr(module, "FAR", 0)
-
-    @pto.kernel(profile="a5")
-    def doubled(x: pto.Global[pto.f32], y: pto.Global[pto.f32]) -> None:
-        t = pto.load(x[:, :], 8, 160)
-        pto.store(y[0:8, 0:160], t + t)
-
-    x, room = normal(8, 160), np.zeros(8 * 164 + 16, np.float32)
-    begin = -room.ctypes.data % 64 // 4
-    y = room[begin : begin + 8 * 164].reshape(8, 164)
-    doubled.run(x, y, engine="jit", coverage=False)
-    assert np.array_equal(y[:, :160], x + x) and not y[:, 160:].any()
 
 
 @pytest.mark.parametrize("places", [(0, 0), (4, 0), (0, 4), (4, 4)])
