@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,59 +20,14 @@ Lanes = npt.NDArray[Any]
 NAMES: Final[list[str]] = []  # of the primitives: what an engine must have
 
 
-_S = TypeVar("_S", bound="Symbolic")
-Operator = Callable[[_S, object], _S]
-
-
-def _operator(word: str) -> tuple[Operator[Any], Operator[Any]]:
-    """An operator, and the one with its operands exchanged."""
-
-    def left(self: _S, other: object) -> _S:
-        return self.primitive(word, (self, other))
-
-    def right(self: _S, other: object) -> _S:
-        return self.primitive(word, (other, self))
-
-    return left, right
-
-
 class Symbolic:
-    """Values that an engine writes code for; the engine knows how to write each primitive.
-    Operators are primitives too."""
+    """Values that an engine writes code for; the engine knows how to write each primitive."""
 
     __slots__ = ()
     __array_ufunc__ = None  # an array beside it leaves operators to it
 
     def primitive(self, name: str, args: tuple[Any, ...]) -> Any:
         raise NotImplementedError
-
-    __add__, __radd__ = _operator("add")
-    __sub__, __rsub__ = _operator("sub")
-    __mul__, __rmul__ = _operator("mul")
-    __truediv__, __rtruediv__ = _operator("truediv")
-    __floordiv__, __rfloordiv__ = _operator("floordiv")
-    __mod__, __rmod__ = _operator("mod")
-    __and__, __rand__ = _operator("and")
-    __or__, __ror__ = _operator("or")
-    __xor__, __rxor__ = _operator("xor")
-    __lshift__, __rlshift__ = _operator("lshift")
-    __rshift__, __rrshift__ = _operator("rshift")
-    __lt__, __gt__ = _operator("lt")[0], _operator("gt")[0]
-    __le__, __ge__ = _operator("le")[0], _operator("ge")[0]
-    __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
-
-    def __neg__(self: _S) -> _S:
-        return self.primitive("neg", (self,))
-
-    def __invert__(self: _S) -> _S:
-        return self.primitive("invert", (self,))
-
-    def __array__(self, *_: object, **__: object) -> Any:
-        raise TypeError("a definition makes an array of lanes")
-
-    def __bool__(self) -> bool:
-        raise TypeError("a definition branches on lanes")
 
     def shortcut(self, definition: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """The result of `definition`; an engine may compute the same bits in a faster way."""

@@ -26,7 +26,7 @@ from pto.run.jit.emit.names import LiveIn, Names
 from pto.run.jit.emit.operation import emitter_of, is_cheap
 from pto.run.jit.emit.scalar.control import STRUCTURES
 from pto.run.jit.emit.unit import Unit
-from pto.run.jit.ir.unsupported import UnsupportedLowering
+from pto.run.jit.ir.kinds import UnsupportedLowering
 from pto.run.jit.runtime.coroutine import Coroutine
 from pto.run.jit.runtime.region import CompiledRegion
 from pto.run.jit.runtime.values import Lowered

@@ -35,7 +35,7 @@ from pto.isa.meaning.lanes import convert
 from pto.run.jit.emit import instructions
 from pto.run.jit.emit.unit import Unit
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.unsupported import UnsupportedLowering
+from pto.run.jit.ir.kinds import UnsupportedLowering
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import Text
 

@@ -17,8 +17,7 @@ from pto.isa.meaning import lanes as definitions
 from pto.isa.meaning import mathlib
 from pto.run.jit.ir import expr as ir
 from pto.run.jit.ir.expr import Traced, read, trace
-from pto.run.jit.ir.kinds import BF16, BOOL, F16, F32, F64
-from pto.run.jit.ir.unsupported import UnsupportedLowering
+from pto.run.jit.ir.kinds import BF16, BOOL, F16, F32, F64, UnsupportedLowering
 from pto.run.jit.llvm import native
 from pto.run.jit.llvm.lanes import Lanes
 from pto.run.jit.llvm.lowering import cost, lower

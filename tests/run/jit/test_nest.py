@@ -16,8 +16,8 @@ from pto.run.jit.ir.expr import read, trace
 from pto.run.jit.ir.kinds import F32
 from pto.run.jit.ir.nest import MOST, Nest, Step, written
 from pto.run.jit.ir.strided import Access, Strided, axis, row_major
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import TRUE, Condition
 from pto.run.jit.runtime.values import SPACE_NUMBERS
 
 ROWS, COLS = 8, 32

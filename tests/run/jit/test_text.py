@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pto.run.jit.llvm.condition import FALSE, TRUE, all_of
 from pto.run.jit.llvm.text import Text, scalar_type
+from pto.run.jit.llvm.value import FALSE, TRUE, all_of
 
 
 def test_numbers_are_folded_and_names_are_not() -> None:

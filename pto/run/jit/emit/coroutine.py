@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.context import BROKEN, DONE, Word
 
 if TYPE_CHECKING:

@@ -28,10 +28,9 @@ from pto.run.jit.emit.operation import (
     require_regions,
     set_once,
 )
-from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
-from pto.run.jit.llvm.condition import FALSE, Condition
+from pto.run.jit.ir.kinds import UnsupportedLowering, unsupported_if
 from pto.run.jit.llvm.text import FIXED, I32, I64, Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, Condition, Val
 from pto.run.jit.runtime.context import FAILED, FINE, OVERFLOW, POLL, Action, Context, Word
 from pto.run.jit.runtime.values import Lowered, TileDesc
 from pto.run.reference.simt import captured

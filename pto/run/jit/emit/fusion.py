@@ -21,11 +21,11 @@ from pto.run.jit.emit.operation import OpContext, Prepared, require_regions, tou
 from pto.run.jit.emit.tile import steps, strips
 from pto.run.jit.emit.tile.tile_layouts import extent
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import UnsupportedLowering
 from pto.run.jit.ir.nest import Nest
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import UnsupportedLowering
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import Condition
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.isa.rules.rule import open_regions
 from pto.run.jit.emit import frame
-from pto.run.jit.ir.unsupported import expect, unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.ir.kinds import expect, unsupported_if
 from pto.run.jit.llvm.text import I64, Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Handle, Lowered, TileDesc

@@ -14,9 +14,8 @@ from pto.isa.rules.simt import SLOTS
 from pto.run.jit.emit.scheduler import BLOCKS, RESUME, blocks, resume
 from pto.run.jit.ir.nest import Nest
 from pto.run.jit.llvm import native
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I64, Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.context import CLEAR, LOG_ENTRY, LOG_HEAD, POLL, Needs, Word
 from pto.run.jit.runtime.state import EVENT_IDS, REGISTER_BYTES
 

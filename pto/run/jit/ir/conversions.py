@@ -26,8 +26,7 @@ from pto.core.primitives import (
     select,
 )
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import Kind, unsupported_if
 
 Lane = Any  # lanes: the symbols of an engine
 _SMALL: Final = (F16, BF16, F32)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,8 +23,7 @@ import numpy as np
 from pto.core.dtypes import DType
 from pto.core.primitives import Symbolic
 from pto.run.jit.ir.conversions import convert
-from pto.run.jit.ir.kinds import BOOL, F64, Kind, computes, symbol_type
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import BOOL, F64, Kind, computes, symbol_type, unsupported_if
 
 READ: Final = "read"
 CONSTANT: Final = "constant"
@@ -188,7 +187,57 @@ _TYPED: Final[dict[str, Callable[..., Kind]]] = {
 }
 
 
-class Traced(Symbolic):
+_S = TypeVar("_S", bound="LaneSymbol")
+Operator = Callable[[_S, object], _S]
+
+
+def _operator(word: str) -> tuple[Operator[Any], Operator[Any]]:
+    """An operator, and the one with its operands exchanged."""
+
+    def left(self: _S, other: object) -> _S:
+        return self.primitive(word, (self, other))
+
+    def right(self: _S, other: object) -> _S:
+        return self.primitive(word, (other, self))
+
+    return left, right
+
+
+class LaneSymbol(Symbolic):
+    """A symbol that lane functions compute with: its operators are primitives."""
+
+    __slots__ = ()
+
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("sub")
+    __mul__, __rmul__ = _operator("mul")
+    __truediv__, __rtruediv__ = _operator("truediv")
+    __floordiv__, __rfloordiv__ = _operator("floordiv")
+    __mod__, __rmod__ = _operator("mod")
+    __and__, __rand__ = _operator("and")
+    __or__, __ror__ = _operator("or")
+    __xor__, __rxor__ = _operator("xor")
+    __lshift__, __rlshift__ = _operator("lshift")
+    __rshift__, __rrshift__ = _operator("rshift")
+    __lt__, __gt__ = _operator("lt")[0], _operator("gt")[0]
+    __le__, __ge__ = _operator("le")[0], _operator("ge")[0]
+    __eq__, __ne__ = _operator("eq")[0], _operator("ne")[0]  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self: _S) -> _S:
+        return self.primitive("neg", (self,))
+
+    def __invert__(self: _S) -> _S:
+        return self.primitive("invert", (self,))
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise TypeError("a definition makes an array of lanes")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a definition branches on lanes")
+
+
+class Traced(LaneSymbol):
     """A symbol of a lane function; its operators build expressions."""
 
     __slots__ = ("expr",)

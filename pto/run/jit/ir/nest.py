@@ -19,12 +19,10 @@ from pto.core.memory import Space
 from pto.isa.meaning.kinds import Fold
 from pto.run.jit.ir import expr, strided
 from pto.run.jit.ir.expr import Expr
-from pto.run.jit.ir.kinds import Kind
+from pto.run.jit.ir.kinds import Kind, certain
 from pto.run.jit.ir.strided import Access, Strided
-from pto.run.jit.ir.unsupported import certain
-from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.values import ScalarValue
 
 BOX = 16  # columns

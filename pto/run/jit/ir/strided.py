@@ -13,9 +13,8 @@ from typing import Literal, NamedTuple
 from pto.core.dtypes import DType
 from pto.core.layout import REST, Axis, Mode
 from pto.core.layout import position as offset
-from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 
 
 class Strided(NamedTuple):

@@ -14,14 +14,24 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from pto.core.dtypes import DType
-from pto.core.primitives import Symbolic, absolute, isfinite
-from pto.run.jit.ir.kinds import BF16, BOOL, F16, F32, F64, SMALL, Kind, computes, symbol_type
-from pto.run.jit.ir.unsupported import UnsupportedLowering
+from pto.core.primitives import absolute, isfinite
+from pto.run.jit.ir.expr import LaneSymbol
+from pto.run.jit.ir.kinds import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    F64,
+    SMALL,
+    Kind,
+    UnsupportedLowering,
+    computes,
+    symbol_type,
+)
 from pto.run.jit.llvm import native
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import Picks, bits_of, shuffle, spread
 from pto.run.jit.llvm.text import Text, constant, mangled, scalar_type, vector
-from pto.run.jit.llvm.value import Val, Value, facts
+from pto.run.jit.llvm.value import Condition, Val, Value, facts
 
 # How primitives and operators are written: `primitives.py` fills it. fn(lanes, arguments...)
 PRIMITIVES: Final[dict[str, Callable[..., Any]]] = {}
@@ -81,7 +91,7 @@ class Lanes:
         return self.x.new_slow(f"call {type} {full}({listed})")
 
 
-class Symbol(Symbolic):
+class Symbol(LaneSymbol):
     """An array of a known type and unknown values."""
 
     __slots__ = ("dtype", "lanes", "name")

@@ -14,9 +14,9 @@ import numpy as np
 from pto.core.primitives import absolute, isfinite, trunc
 from pto.run.jit.ir.conversions import Table, convert
 from pto.run.jit.ir.kinds import BF16, BOOL, F16, F32, F64, SMALL, Kind
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.lanes import PRIMITIVES, Lanes, Symbol, alike, cast, common, to_f32, where
 from pto.run.jit.llvm.text import mangled, scalar_type, vector
+from pto.run.jit.llvm.value import Condition
 
 
 def _arithmetic(integer: str, floating: str) -> Callable[..., Symbol]:

@@ -11,8 +11,7 @@ import numpy as np
 
 from pto.core.dtypes import F16, F32, F64, DType
 from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.llvm.condition import Condition, known_condition
-from pto.run.jit.llvm.value import Val, Value
+from pto.run.jit.llvm.value import Condition, Val, Value, known_condition
 
 I1: Final = "i1"
 I8: Final = "i8"

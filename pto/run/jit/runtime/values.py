@@ -28,8 +28,7 @@ from pto.isa.meaning.scalar.arith import from_bits, to_bits
 from pto.isa.meaning.simt.memory import Own
 from pto.isa.meaning.vector.unaligned import LoadState, StoreState
 from pto.isa.row import types as t
-from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import Kind, unsupported_if
 from pto.run.jit.llvm.text import I8, I64, element, number, vector
 from pto.run.jit.llvm.value import Val, facts
 from pto.run.jit.runtime.context import Context

@@ -15,10 +15,9 @@ from pto.run.jit.emit.cube.load import segment
 from pto.run.jit.emit.memory.burst import multiple
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
-from pto.run.jit.ir.unsupported import certain
-from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.ir.kinds import certain
 from pto.run.jit.llvm.lanes import Lanes
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 Of = Callable[[Lanes, Val, str | None], Any]  # what lanes from a column on are scaled by

@@ -21,13 +21,12 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.copies import Work
 from pto.run.jit.emit.tile.move import transfer
 from pto.run.jit.ir import kinds
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, position
-from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text, element, vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 
 _MOST = np.finfo(np.float32).max
 # Rows of a block: their sums stay in registers. Blocks of 4 rows take the rest of blocks of 6.

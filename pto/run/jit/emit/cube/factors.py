@@ -14,12 +14,11 @@ from pto.core.dtypes import F32, I8, I32, U8, DType
 from pto.core.layout import REST, Mode
 from pto.run.jit.emit.cube.unpack import FACTORS, RIGHT_AT, can_weave, in_words, unpack, weave
 from pto.run.jit.emit.operation import OpContext
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, axis, row_major
-from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import native, shuffles
-from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.text import Text, vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, Condition, Val
 
 LANES: Final = 16
 PANEL: Final = 4 * LANES  # columns of the right factor that lie together: they stay in cache

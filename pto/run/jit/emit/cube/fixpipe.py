@@ -36,11 +36,10 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.emit.tile.copies import Copier, Work
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import expect, unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, distinct, span
-from pto.run.jit.ir.unsupported import expect, unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.lanes import Lanes, Symbol
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, known
 
 

@@ -28,8 +28,7 @@ from pto.run.jit.emit.tile import masked, tile_layouts
 from pto.run.jit.emit.tile.move import view_accesses
 from pto.run.jit.ir import strided
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.values import ScalarValue, TileDesc, ViewDesc
 
 if TYPE_CHECKING:

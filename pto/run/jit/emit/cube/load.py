@@ -19,12 +19,11 @@ from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import copies, masked
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import certain, unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, distinct, span
-from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import text
-from pto.run.jit.llvm.condition import TRUE, Condition, all_of
 from pto.run.jit.llvm.index import Number
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
 

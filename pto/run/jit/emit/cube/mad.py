@@ -20,10 +20,9 @@ from pto.run.jit.emit.cube.scales import fragments, scaled
 from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import expect, unsupported_if
 from pto.run.jit.ir.strided import Access, Strided
-from pto.run.jit.ir.unsupported import expect, unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition, all_of
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
 

@@ -18,12 +18,11 @@ from pto.run.jit.emit.cube.unpack import RIGHT_AT, unpack
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.tile_layouts import boxed_layout
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, row_major
-from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.shuffles import spread
 from pto.run.jit.llvm.text import Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.values import TileDesc
 
 _LEAST, _MOST = 27, 227  # scales that leave every factor of 8 bits a normal float

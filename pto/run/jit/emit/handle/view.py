@@ -16,11 +16,10 @@ from pto.isa.meaning.memory import registers
 from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import Emit, OpContext
-from pto.run.jit.ir.unsupported import certain, unsupported_if
-from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, known_condition
+from pto.run.jit.ir.kinds import certain, unsupported_if
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.text import I64, Text, is_integer, width_of
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, TRUE, Condition, Val, known_condition
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import register_offset
 from pto.run.jit.runtime.values import Array, Lowered, PointerDesc, ScalarValue, ViewDesc

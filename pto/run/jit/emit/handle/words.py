@@ -22,11 +22,10 @@ from pto.run.jit.emit.handle.view import Guarded, PointerAt, emits_in, inside, n
 from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import tile_layouts
 from pto.run.jit.ir import strided
-from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, expect, unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition, all_of
+from pto.run.jit.ir.kinds import UnsupportedLowering, certain, expect, unsupported_if
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text, is_integer
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import flag_offset
 from pto.run.jit.runtime.values import (

@@ -19,10 +19,9 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import expect
 from pto.run.jit.ir.strided import Access, Strided, distinct, span
-from pto.run.jit.ir.unsupported import expect
-from pto.run.jit.llvm.condition import Condition, all_of
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val, all_of
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import PointerDesc, ScalarValue
 

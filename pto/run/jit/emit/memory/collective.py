@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pto.isa.meaning.memory import collective
 from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.tile.moves import emit_move
-from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.ir.kinds import certain, unsupported_if
 from pto.run.jit.llvm.text import I64
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.values import Lowered, ViewDesc

@@ -8,11 +8,10 @@ from typing import Any
 
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
 from pto.run.jit.ir import strided
-from pto.run.jit.ir.unsupported import UnsupportedLowering
-from pto.run.jit.llvm.condition import Condition, known_condition
+from pto.run.jit.ir.kinds import UnsupportedLowering
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import items_of
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val, known_condition
 from pto.run.jit.runtime.context import Word
 
 _ROWS, _COLS = 3, 4  # dimensions

@@ -22,12 +22,11 @@ from pto.run.jit.emit.memory.burst import SMALL, Transfer, move_bursts, plain_wr
 from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
+from pto.run.jit.ir.kinds import UnsupportedLowering, unsupported_if
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import UnsupportedLowering, unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import is_integer
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
 
 _MOST = SMALL >> 12  # of counts and gaps in blocks: products of three fit 64 bits

@@ -22,8 +22,8 @@ from pto.run.jit.emit.order.ring import number_of
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.tile_layouts import extent, tile_access, tile_layout
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access, Strided
-from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text
 from pto.run.jit.runtime.context import epilogue_bits

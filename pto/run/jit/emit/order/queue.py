@@ -27,12 +27,11 @@ from pto.run.jit.emit.order.ring import Matrix, Ring, number_of
 from pto.run.jit.emit.tile import tile_layouts
 from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.emit.tile.tile_layouts import tile_access
+from pto.run.jit.ir.kinds import expect
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import expect
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, Context, Word
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc
 

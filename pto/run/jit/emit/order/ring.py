@@ -10,11 +10,11 @@ from pto.isa.meaning.memory.registers import QUEUE_IDS
 from pto.isa.meaning.order import queue, ring
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64
+from pto.run.jit.llvm.value import TRUE, Condition
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, Word
 
 

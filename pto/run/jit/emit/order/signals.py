@@ -16,10 +16,10 @@ from pto.run.jit.emit import coroutine
 from pto.run.jit.emit.handle.view import emits_in, inside
 from pto.run.jit.emit.handle.words import ViewAt, Words, native
 from pto.run.jit.emit.operation import CHEAP, WORDS, OpContext
-from pto.run.jit.ir.unsupported import certain
-from pto.run.jit.llvm.condition import TRUE, Condition
+from pto.run.jit.ir.kinds import certain
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I32, I64
+from pto.run.jit.llvm.value import TRUE, Condition
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.state import CUBES, SIGNAL_IDS, VECTORS, receiver, signal_offset
 

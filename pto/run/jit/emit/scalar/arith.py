@@ -13,7 +13,7 @@ from pto.isa.row import types as t
 from pto.run.jit.emit.operation import KINDS, OpContext, emits
 from pto.run.jit.emit.vector import values as vectors
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.ir.kinds import certain, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.text import constant, width_of

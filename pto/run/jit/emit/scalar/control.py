@@ -12,11 +12,10 @@ from pto.isa.row import types as t
 from pto.isa.row.traits import Control
 from pto.run.jit.emit.emitter import Emitter
 from pto.run.jit.emit.operation import STRUCTURES, emitter_of
-from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.ir.kinds import certain, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I32, I64
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.values import Lowered, Mask, ScalarValue
 from pto.run.reference.code import located
 from pto.run.reference.control import require_step

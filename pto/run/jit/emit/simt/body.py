@@ -26,11 +26,10 @@ from pto.run.jit.emit.operation import is_cheap
 from pto.run.jit.emit.scalar.control import step_error, word_of
 from pto.run.jit.emit.simt.phases import Entry, ItemSlot, Phases, Touch
 from pto.run.jit.emit.simt.warp import At, Warp, item_of
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.text import I32, I64
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.values import ScalarValue
 
 _SELECT = SCALAR["arith.select"]

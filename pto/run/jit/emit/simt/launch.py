@@ -21,9 +21,8 @@ from pto.run.jit.emit.operation import KINDS, OpContext
 from pto.run.jit.emit.simt.body import CLOCKS, Body
 from pto.run.jit.emit.simt.phases import ItemSlot, Phases, pointer_to
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.unsupported import certain, unsupported_if
-from pto.run.jit.llvm.condition import TRUE
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.ir.kinds import certain, unsupported_if
+from pto.run.jit.llvm.value import TRUE, Val
 from pto.run.jit.runtime.context import Context
 from pto.run.jit.runtime.values import Lowered, ScalarValue
 from pto.run.reference import simt

@@ -22,12 +22,10 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.emit.simt.warp import At, Warp, as_item, item_of
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, unsupported_if
+from pto.run.jit.ir.kinds import Kind, UnsupportedLowering, certain, unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.text import I32, I64
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Val
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.values import (
     Lowered,

@@ -21,14 +21,12 @@ from pto.isa.rules.simt import MAX_ITEMS
 from pto.run.jit.emit.handle.words import AgentWords
 from pto.run.jit.emit.vector.items import gathered, scattered, spilled
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import Kind, unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import I32, I64, Text, vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime import context
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import numpy as np
 from pto.core.dtypes import U8
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.ir import strided
-from pto.run.jit.ir.kinds import BOOL
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import BOOL, unsupported_if
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import vector

@@ -11,11 +11,10 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.ir.kinds import BOOL
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.condition import TRUE
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of
 from pto.run.jit.llvm.text import element, vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Val
 
 if TYPE_CHECKING:
     from pto.run.jit.emit.tile.elements import TileRef

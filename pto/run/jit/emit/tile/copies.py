@@ -17,10 +17,9 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.ir.kinds import symbol_type
 from pto.run.jit.ir.strided import Strided, axis, position
 from pto.run.jit.llvm import shuffles
-from pto.run.jit.llvm.condition import FALSE
 from pto.run.jit.llvm.lanes import Lanes, items_of
 from pto.run.jit.llvm.text import Text, element, vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, Val
 
 _LANES_BYTES = masked.VECTOR_BYTES
 _AT_ONCE = 128  # bytes of a line that are moved together, to as many boxes as that is

@@ -9,13 +9,12 @@ from collections.abc import Callable, Sequence
 
 from pto.core.dtypes import DType
 from pto.run.jit.emit.operation import OpContext
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm import lane_masks, native, shuffles
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.lanes import Symbol, reduced
 from pto.run.jit.llvm.text import Text, element, mangled, vector
-from pto.run.jit.llvm.value import Val, Value, facts
+from pto.run.jit.llvm.value import TRUE, Condition, Val, Value, facts
 from pto.run.jit.runtime.values import PointerDesc, TileDesc
 
 VECTOR_BYTES = 256

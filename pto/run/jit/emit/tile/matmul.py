@@ -14,9 +14,9 @@ from pto.run.jit.emit.operation import OpContext, emits
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.move import UNUSUAL
 from pto.run.jit.emit.tile.tile_layouts import boxed_layout
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
+from pto.run.jit.llvm.value import FALSE, TRUE, Condition, all_of
 from pto.run.jit.runtime.values import Lowered, TileDesc
 
 _UNLESS = "a register selects TF32 or HF32, accumulators overlap, or a scaled factor is not exact"

@@ -25,11 +25,10 @@ from pto.run.jit.emit.tile import copies, masked
 from pto.run.jit.emit.tile.moves import emit_move
 from pto.run.jit.emit.tile.tile_layouts import tile_access
 from pto.run.jit.ir import strided
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access, Strided
-from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.condition import FALSE, TRUE, Condition, all_of
 from pto.run.jit.llvm.text import Text, is_integer, width_of
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.values import Lowered, TileDesc, ViewDesc
 
 # ---- views

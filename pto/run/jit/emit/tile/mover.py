@@ -21,13 +21,12 @@ from pto.run.jit.emit.tile import bits, bulk, masked, searches, sorts
 from pto.run.jit.emit.tile.copies import Copier, Work, fill
 from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
-from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.ir.kinds import Kind, certain, unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
 from pto.run.jit.llvm.text import element, mangled, vector
+from pto.run.jit.llvm.value import TRUE, Condition
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.context import Word
 from pto.run.jit.runtime.values import ScalarValue, ViewDesc

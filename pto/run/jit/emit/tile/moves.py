@@ -17,10 +17,10 @@ from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.tile_layouts import extent, tile_layout
 from pto.run.jit.ir import strided
-from pto.run.jit.ir.unsupported import unsupported_if
-from pto.run.jit.llvm.condition import TRUE
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import Text
+from pto.run.jit.llvm.value import TRUE
 from pto.run.jit.runtime.values import Array, Lowered, Nothing, PointerDesc, TileDesc, ViewDesc
 
 

@@ -19,11 +19,10 @@ from pto.run.jit.emit.tile.tile_layouts import tile_access
 from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.ir.strided import Access, Strided
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.primitives import rank, ranked
 from pto.run.jit.llvm.shuffles import shuffle
 from pto.run.jit.llvm.text import Text, scalar_type
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.values import TileDesc
 from pto.run.reference.tiles import accumulator
 

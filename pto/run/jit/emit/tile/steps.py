@@ -29,13 +29,11 @@ from pto.run.jit.emit.tile.strips import StepParameters, Strips
 from pto.run.jit.emit.tile.tile_layouts import tile_access
 from pto.run.jit.ir import strided
 from pto.run.jit.ir.expr import read, trace
-from pto.run.jit.ir.kinds import computes, symbol_type
+from pto.run.jit.ir.kinds import UnsupportedLowering, certain, computes, symbol_type, unsupported_if
 from pto.run.jit.ir.nest import FAR, Nest, Source, Step
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.ir.unsupported import UnsupportedLowering, certain, unsupported_if
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.text import Text
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.values import Lowered, ScalarValue, TileDesc, ViewDesc
 from pto.run.reference.tiles import repeats
 

@@ -12,16 +12,14 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.reduce import Folder, joined, stored
 from pto.run.jit.ir import kinds, strided
 from pto.run.jit.ir.expr import Expr
-from pto.run.jit.ir.kinds import Kind, symbol_type
+from pto.run.jit.ir.kinds import Kind, certain, symbol_type, unsupported_if
 from pto.run.jit.ir.nest import BOX, FAR, Nest, Source, Step
 from pto.run.jit.ir.passes import Rematerialiser, is_column, is_view, passes, spilled_values
 from pto.run.jit.ir.strided import Access, Strided
-from pto.run.jit.ir.unsupported import certain, unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import FALSE, Condition, all_of
 from pto.run.jit.llvm.lowering import cost, lower
 from pto.run.jit.llvm.text import Text, element, scalar_type, vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, Condition, Val, all_of
 from pto.run.jit.runtime.clock import SCRATCH
 from pto.run.jit.runtime.values import ScalarValue
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pto.core.compact import Compact
 from pto.core.tile import TileType
 from pto.run.jit.emit.operation import OpContext
+from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, coalesced, row_major
-from pto.run.jit.ir.unsupported import unsupported_if
 from pto.run.jit.llvm.value import Val
 from pto.run.jit.runtime.values import TileDesc
 

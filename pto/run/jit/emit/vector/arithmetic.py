@@ -17,8 +17,7 @@ from pto.run.jit.emit.scalar.arith import emit_lane as emit_scalar_lane
 from pto.run.jit.emit.tile.steps import emit_lane as emit_tile_lane
 from pto.run.jit.emit.vector.values import result, spread, symbol
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.kinds import symbol_type
-from pto.run.jit.ir.unsupported import certain
+from pto.run.jit.ir.kinds import certain, symbol_type
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
 from pto.run.jit.llvm.lanes import items_of

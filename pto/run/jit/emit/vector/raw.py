@@ -18,10 +18,9 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.vector.items import store_lanes
 from pto.run.jit.ir.kinds import symbol_type
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.text import vector
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val, all_of
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue
 
 _SMALL = 1 << 20  # repeats and strides; larger ones are left to the reference engine

@@ -18,11 +18,10 @@ from pto.run.jit.emit.vector.values import symbol
 from pto.run.jit.ir import kinds
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.condition import Condition
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.shuffles import NONE
 from pto.run.jit.llvm.text import constant, scalar_type
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import Condition, Val
 from pto.run.jit.runtime.values import Lowered, Mask, Vector
 from pto.run.reference.vectors import accumulator
 

@@ -18,10 +18,9 @@ from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile.elements import TileRef
 from pto.run.jit.emit.tile.mover import Mover
 from pto.run.jit.emit.tile.tile_layouts import tile_layout
-from pto.run.jit.llvm.condition import FALSE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.text import I64, element
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import FALSE, Condition, Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, TileDesc
 
 _MANY = 1 << 30  # rows at a pointer, at most

@@ -11,8 +11,7 @@ from pto.core.dtypes import DType
 from pto.isa.row import types as t
 from pto.run.jit.emit.handle.view import wide
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.kinds import symbol_type
-from pto.run.jit.ir.unsupported import certain, unsupported_if
+from pto.run.jit.ir.kinds import certain, symbol_type, unsupported_if
 from pto.run.jit.llvm.lanes import Lanes, Symbol, items_of
 from pto.run.jit.llvm.text import Text
 from pto.run.jit.runtime.values import Mask, ScalarValue, Vector

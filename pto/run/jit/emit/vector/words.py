@@ -18,15 +18,13 @@ from pto.run.jit.emit.tile.masked import copy_bytes
 from pto.run.jit.emit.vector.items import gathered, squeezed, store_lanes
 from pto.run.jit.emit.vmi import words as vmi
 from pto.run.jit.ir import kinds
-from pto.run.jit.ir.kinds import Kind
-from pto.run.jit.ir.unsupported import unsupported_if
+from pto.run.jit.ir.kinds import Kind, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.condition import Condition, all_of
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import vector
-from pto.run.jit.llvm.value import Val, facts
+from pto.run.jit.llvm.value import Condition, Val, all_of, facts
 from pto.run.jit.runtime.values import Lowered, Mask, PointerDesc, Stream
 
 _BLOCK = vector(BLOCK_BYTE_SIZE, "i8")

@@ -22,11 +22,10 @@ from pto.run.jit.ir import kinds
 from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.condition import TRUE, Condition
 from pto.run.jit.llvm.index import Number
 from pto.run.jit.llvm.lanes import Lanes, Symbol
 from pto.run.jit.llvm.text import mangled, scalar_type
-from pto.run.jit.llvm.value import Val
+from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.values import (
     Lowered,
     Mask,
