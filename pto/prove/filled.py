@@ -43,10 +43,12 @@ class Target(NamedTuple):
 
 def filled(target: Target) -> TilePart | None:
     """The part that is written; None if none is known."""
-    word = target.op.traits.partial
-    if word == "*" or (word and target.op.group(word)):
+    traits = target.op.traits
+    if traits.partial == "*" and target.case.profile.name not in traits.by_rows:
         return None
-    return _FILLED[target.op.traits.fills](target)
+    if traits.partial != "*" and traits.partial and target.op.group(traits.partial):
+        return None
+    return _FILLED[traits.fills](target)
 
 
 def _region(target: Target) -> TilePart | None:

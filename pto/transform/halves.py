@@ -46,7 +46,7 @@ class WholeTiles(Exception):
         super().__init__(f"{f'line {op.loc.line}: ' if op.loc else ''}'{op.name}' {why}")
 
 
-def halved_tiles(function: Operation) -> dict[Value, int]:
+def halved_tiles(function: Operation, profile: str) -> dict[Value, int]:
     """The tiles of a vector function that each sub-block has half of, with the axis.
 
     Raises `WholeTiles` where an instruction needs the rows of both.
@@ -57,7 +57,7 @@ def halved_tiles(function: Operation) -> dict[Value, int]:
     while count != len(axes):
         count = len(axes)
         for op in ops:
-            _spread(op, axes)
+            _spread(op, axes, profile)
     for op in ops:
         _require_halves(op, axes)
     return axes
@@ -66,7 +66,7 @@ def halved_tiles(function: Operation) -> dict[Value, int]:
 # ---- which tiles
 
 
-def _spread(op: Operation, axes: dict[Value, int]) -> None:
+def _spread(op: Operation, axes: dict[Value, int], profile: str) -> None:
     """Give the tiles of an instruction the axis that one of them has."""
     tiles = [v for v in (*op.given("in", "out", "inout"), *op.results) if _is_tile(v)]
     if op.row in _QUEUE:
@@ -78,7 +78,7 @@ def _spread(op: Operation, axes: dict[Value, int]) -> None:
         _spread_names(op, tiles[0], tiles[1], axes)
     elif _is_elementwise(op):
         _join(op, tiles, split_axes, axes)
-    elif _treats_rows_alone(op):
+    elif _treats_rows_alone(op, profile):
         shared = _row_for_all(op)
         if shared is not None and shared in axes:
             raise WholeTiles(op, "adds rows of both halves")
@@ -115,9 +115,9 @@ def _is_elementwise(op: Operation) -> bool:
     return lane or isinstance(op.body, Conversion) or op.row in (TEXPANDS, TMOV)
 
 
-def _treats_rows_alone(op: Operation) -> bool:
+def _treats_rows_alone(op: Operation, profile: str) -> bool:
     folds = isinstance(op.body, Fold) and op.body.axis == "row"
-    return folds or isinstance(op.body, Lane) or op.traits.by_rows or op.row is TTRI
+    return folds or isinstance(op.body, Lane) or profile in op.traits.by_rows or op.row is TTRI
 
 
 def _row_for_all(op: Operation) -> Value | None:

@@ -72,7 +72,7 @@ def split(module: Module, entry: str, profile: Profile) -> SplitProgram:
     """The program with two functions for `entry`."""
     module = copied(module)
     function = next(f for f in module.functions() if f.has_body and f.symbol == entry)
-    joined = _Joined(function, in_memory=profile.sync.queue_slots == "gm")
+    joined = _Joined(function, profile)
     joined.join()
     stages = joined.run_stages()
     home, parts = function.home, {side: joined.part(side) for side in (CUBE, VECTOR)}
@@ -148,9 +148,10 @@ class _Queue:
 class _Joined:
     """One function with pushes and pops for the moves between cores; its halves are the program."""
 
-    def __init__(self, function: Operation, *, in_memory: bool) -> None:
+    def __init__(self, function: Operation, profile: Profile) -> None:
         self.function = function
-        self.in_memory = in_memory  # the slots, which both sub-blocks read then
+        self.profile = profile.name
+        self.in_memory = profile.sync.queue_slots == "gm"  # the slots; both sub-blocks read them
         self.builder = Builder(function)
         self.queues: list[_Queue] = []
         self.is_apart = False  # each transfer has its own queue, so that they need no common order
@@ -252,7 +253,10 @@ class _Joined:
         if slots is None:
             raise _refused(popped[0].pop, "is one of more tiles than a queue holds at a time")
         slots = 1 if self.is_apart and slots == SLOTS[0] else slots
-        queue.slots = queue.local_slots = max(queue.slots, slots)
+        queue.slots = max(queue.slots, slots)
+        # A pop out of global memory copies: one tile at a time needs one slot in the own buffer.
+        local = 1 if self.in_memory and slots == SLOTS[0] else slots
+        queue.local_slots = max(queue.local_slots, local)
         for pop, end in reversed(order):
             free = self.builder.make(FREE_AT[pop.to], attrs={**_WHOLE, **queue.attrs})
             free.where = pop.pop.where
@@ -315,7 +319,7 @@ class _Joined:
         """Give each vector sub-block half of the rows; else the reason why one has them all."""
         vector = parts[VECTOR]
         try:
-            halved = halved_tiles(vector)
+            halved = halved_tiles(vector, self.profile)
             _require_own_arrays(vector)
         except WholeTiles as reason:
             return str(reason)

@@ -13,19 +13,21 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pto.core.dtypes import I1
 from pto.core.memory import Role
 from pto.core.tile import TileType
-from pto.ir.builder import INDEX, Builder, new_block
+from pto.ir.builder import INDEX, Builder, Operands, new_block, scalar_type
 from pto.ir.copied import copied_operation
 from pto.ir.graph import Block, Operation, Value
 from pto.isa.handle.tile import GET_VALIDSHAPE, SET_VALIDSHAPE
 from pto.isa.meaning.order.ring import period_of
 from pto.isa.meaning.tile.rearrange import RESHAPE
 from pto.isa.order.queue import FREE_AT, POP_AT, PUSH_FROM
-from pto.isa.row.attributes import Int, integer
+from pto.isa.row.attributes import Enum, Int, integer
 from pto.isa.row.instr import Instr
 from pto.isa.row.types import Ptr, TileBuf
-from pto.isa.scalar.structure import FOR, YIELD
+from pto.isa.scalar.arith import CMPI
+from pto.isa.scalar.structure import FOR, IF, YIELD
 from pto.isa.tile.move import TMOV
 from pto.isa.tile.rearrange import TRESHAPE
 from pto.transform.cores import CUBE, OTHER, sides_of
@@ -88,6 +90,7 @@ def _staged(loop: Operation, ahead: int, builder: Builder) -> tuple[PassResult, 
             raise _OneStage("the loop carries values")
         body = _Body(loop)
         body.divide()
+        ahead = min(ahead, _turns(loop) or ahead)
         slots = _queue_slots(body, ahead)
     except _OneStage as reason:
         return PassResult(f"one stage: {reason}", loop.loc, is_done=False), {}
@@ -95,6 +98,12 @@ def _staged(loop: Operation, ahead: int, builder: Builder) -> tuple[PassResult, 
     times = "1 iteration" if ahead == 1 else f"{ahead} iterations"
     words = f"what comes before the tiles of the vector core runs {times} ahead on both cores"
     return PassResult(words, loop.loc), slots
+
+
+def _turns(loop: Operation) -> int | None:
+    """The number of iterations, if it is known."""
+    low, high, step = (value.number for value in loop.operands[:3])
+    return None if low is None or high is None or not step else max(0, -((low - high) // step))
 
 
 # ---- which stage
@@ -295,23 +304,24 @@ def _roots(value: Value) -> set[Value]:
 
 
 def _queue_slots(body: _Body, ahead: int) -> Slots:
-    """The least slots with which no core waits for ever, found by running pushes and pops."""
+    """The least slots with which no core waits for ever, found by running pushes and pops.
+
+    Where the number of iterations is not known, no core is in another loop than the other one
+    either, nor an iteration ahead of it: so the order is proved for any number.
+    """
     first, second = ([op for op in ops if op.row in _QUEUE] for ops in (body.first, body.behind))
-    order: list[Operation] = []
-    for number in range(2 * ahead + _ROUNDS):
-        order += first if number < ahead + _ROUNDS else []
-        order += second if number >= ahead else []
-    numbers = {queue_of(op) for op in order}
+    parts = [first * ahead, *[[*first, *second]] * _ROUNDS, second * ahead]
+    if _turns(body.loop) is not None:
+        parts = [[op for part in parts for op in part]]
     for slots in (1, *SLOTS):
-        if _ends(order, slots):
-            return dict.fromkeys(numbers, slots)
+        if _ends(parts, slots):
+            return dict.fromkeys(map(queue_of, (*first, *second)), slots)
     raise _OneStage("the queues have too few slots")
 
 
-def _ends(order: Sequence[Operation], slots: int) -> bool:
-    """True if both cores reach the end of their operations on queues with this many slots."""
+def _ends(parts: Iterable[Sequence[Operation]], slots: int) -> bool:
+    """True if both cores reach the end of each part on queues with this many slots."""
     period = period_of(slots)
-    todo = {side: [op for op in order if op.row in rows] for side, rows in _ENDS.items()}
     done: Counter[tuple[Queue, Instr]] = Counter()
 
     def waits(op: Operation, side: str) -> bool:
@@ -321,15 +331,19 @@ def _ends(order: Sequence[Operation], slots: int) -> bool:
         freed = number - number % period - slots + period if number >= slots else 0
         return op.row is PUSH_FROM[side] and done[queue, FREE_AT[OTHER[side]]] < freed
 
-    moved = True
-    while moved:
-        moved = False
-        for side, ops in todo.items():
-            while ops and not waits(ops[0], side):
-                op = ops.pop(0)
-                done[_queue(op), op.row] += 1
-                moved = True
-    return not any(todo.values())
+    for part in parts:
+        todo = {side: [op for op in part if op.row in rows] for side, rows in _ENDS.items()}
+        moved = True
+        while moved:
+            moved = False
+            for side, ops in todo.items():
+                while ops and not waits(ops[0], side):
+                    op = ops.pop(0)
+                    done[_queue(op), op.row] += 1
+                    moved = True
+        if any(todo.values()):
+            return False
+    return True
 
 
 # ---- the loop in stages
@@ -337,35 +351,34 @@ def _ends(order: Sequence[Operation], slots: int) -> bool:
 
 def _rewrite(loop: Operation, body: _Body, ahead: int, builder: Builder) -> None:
     """Replace a loop by iterations of the first stage, a loop of both, and iterations of the
-    second. Tiles that pass from one to the other have a copy for each iteration between them."""
-    copies = [_Copies(tile, loop, ahead, builder) for tile in body.crossing()]
+    second, where it has enough iterations; else it runs as it is. Tiles that pass from one stage to
+    the next have a copy for each iteration between them."""
     numbers = IndexMath(builder, loop)
     low, high, step = (known(v) for v in loop.operands[:3])
-    trips = numbers.max(numbers.cdiv(numbers.sub(high, low), step), 0)
+    trips = numbers.cdiv(numbers.sub(high, low), step)
     lead = numbers.mul(step, ahead)
-    begun = numbers.min(trips, ahead)
-    behind = numbers.max(numbers.sub(trips, ahead), 0)
-    ends = [numbers.add(low, numbers.mul(n, step)) for n in (begun, behind, trips)]
-    parts = (
-        (low, ends[0], (body.early, None, body.delayed)),
-        (ends[0], numbers.add(low, lead), (None, None, None)),  # too short to be ahead
-        (low, ends[1], (body.early, body.behind, body.delayed)),
-        (ends[1], ends[2], (None, body.behind, None)),
-    )
+    begun, end = numbers.add(low, lead), numbers.add(low, numbers.mul(trips, step))
+    behind = numbers.sub(end, lead)
+    copies = [_Copies(tile, loop, ahead, builder) for tile in body.crossing()]
+    anchor = loop if isinstance(trips, int) else _guarded(loop, trips, ahead, builder)
     old = loop.regions[0].block.args[0]
-    for begin, end, (early, behind_ops, delayed) in parts:
-        if begin == end or (early is None and behind_ops is None and not copies):
+    for first_index, last_index, early, behind_ops, delayed in (
+        (low, begun, body.early, None, body.delayed),
+        (low, behind, body.early, body.behind, body.delayed),
+        (behind, end, None, body.behind, None),
+    ):
+        if first_index == last_index:
             continue
         bounds = {
-            "lower": numbers.value(begin),
-            "upper": numbers.value(end),
+            "lower": numbers.value(first_index),
+            "upper": numbers.value(last_index),
             "step": loop.operands[2],
         }
         made = builder.make(FOR, bounds, where=loop.loc)
         new_block(made, [Value(INDEX, old.name)])
         home = made.regions[0].block
         home.append(builder.make(YIELD, {"results": []}))
-        loop.home.insert(loop.home.ops.index(loop), made)
+        anchor.home.insert(anchor.home.ops.index(anchor), made)
         counter: Number = home.args[0]
         if early is not None and behind_ops is not None:
             counter = IndexMath(builder, home.ops[-1]).add(counter, lead)
@@ -377,7 +390,26 @@ def _rewrite(loop: Operation, body: _Body, ahead: int, builder: Builder) -> None
         for each in copies:
             each.shift(made, builder)
         _append(delayed or (), made, first)
-    loop.erase()
+    if anchor is loop:
+        loop.erase()
+
+
+def _guarded(loop: Operation, trips: Value, least: int, builder: Builder) -> Operation:
+    """Let a loop run where it has fewer than the least iterations: the end of the other branch.
+
+    A loop of known length for what runs ahead, and no smaller one for the rest, lets the order of
+    the queues be proved.
+    """
+    ends = [builder.make(YIELD, {"results": []}) for _ in range(2)]
+    compared: Operands = {"lhs": trips, "rhs": builder.constant(least, INDEX)}
+    at_least = {"predicate": Enum("cmpi_predicate", "sge")}
+    enough = builder.make(CMPI, compared, attrs=at_least, results=[scalar_type(I1)])
+    test = builder.make(IF, {"condition": enough.results[0]}, where=loop.loc)
+    loop.home.insert(loop.home.ops.index(loop), enough, test)
+    for end in ends:
+        new_block(test).append(end)
+    loop.move_before(ends[1])
+    return ends[0]
 
 
 class _Copies:

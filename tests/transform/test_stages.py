@@ -105,6 +105,8 @@ def test_trip_counts_of_the_run(name: str, rows: int):
     assert result.is_done
     arrays, blocks = [a for a in case[1] if isinstance(a, np.ndarray)], case[3]
     assert has_equal_bits(module, split, arrays, blocks)
+    proofs = {a.question: a.verdict for _, a in prove(split.module, _entries(split))}
+    assert (proofs["order"], proofs["deadlock"]) == ("proved", "proved")  # for any trip count
 
 
 @pto.kernel

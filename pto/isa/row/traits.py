@@ -69,10 +69,12 @@ class Traits:
     # storage
     allocates: str = ""  # it allocates a buffer; the name of the address operand
     names_only: bool = False  # names storage or describes it, and touches no byte of it
-    # writes a part of its destination that data choose: "*", or beside this operand
+    # writes a part of its destination that data choose: "*" (where it is not `by_rows`), or beside
+    # this operand
     partial: str = ""
-    # row i of its destination depends only on row i of its sources (not visible in its body)
-    by_rows: bool = False
+    # profiles where row i of its destination depends only on row i of its sources, and all of it
+    # is written (not visible in its body)
+    by_rows: tuple[str, ...] = ()
     # order
     uncached: bool = False  # a scalar access that goes past the data cache
     # profiles with a library that ends it with a pipe barrier if every tile has one row

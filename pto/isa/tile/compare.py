@@ -7,7 +7,7 @@ the mask's element type.
 from __future__ import annotations
 
 from pto.isa.meaning.tile import compare as meaning
-from pto.isa.row.instr import INS_OUTS_INSIDE, Attr, read, reads, write
+from pto.isa.row.instr import INS_OUTS_INSIDE, PROFILES, Attr, read, reads, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
     Case,
@@ -83,7 +83,7 @@ COMPARE = tile_family(
 COMPARE.row(
     "tcmp",
     "bit (i,j) of dst = src0 cmpMode src1",
-    traits=Traits(by_rows=True),
+    traits=Traits(by_rows=PROFILES),
     body=meaning.COMPARE,
     operands=(read("src0"), read("src1"), write("dst")),
     subject="src0",
@@ -113,7 +113,7 @@ COMPARE.row(
     body=meaning.COMPARE_SCALAR,
     operands=(read("src"), read("scalar", "tile or scalar"), write("dst")),
     subject="src",
-    traits=Traits(partial="*"),  # a5 packs the bits of several rows
+    traits=Traits(partial="*", by_rows=("cpu", "a2a3")),  # a5 packs the bits of several rows
     phases={"a2a3": "scalar@vec: V>S MTE1>S MTE2>S S(scalar) V(src->dst)"},
     a2a3="i16 u16 i32 f16 f32",
     a5="i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32",
@@ -145,7 +145,7 @@ SELECT = tile_family(
     "choose by bit [i,j] of mask over dst's valid region",
     rules=VECTOR_UNIT,
     cost="compare",
-    traits=Traits(by_rows=True),
+    traits=Traits(by_rows=PROFILES),
 )
 SELECT.row(
     "tsel",

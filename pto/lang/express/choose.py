@@ -31,14 +31,18 @@ from pto.lang.values.scalars import Extent, Scalar, is_number
 from pto.lang.values.tiles import Tile, same_region, tile
 
 _ORDERED = {"lt": ("max", "ne"), "gt": ("min", "ne"), "le": ("min", "eq"), "ge": ("max", "eq")}
+# A tcmps of a5 packs bits more densely than a tsel reads them; 16-bit integers of a2a3 are compared
+# as f16, and those of 32 bits only by eq.
+_WITH_A_NUMBER = {"a2a3": ("f16", "f32")}
 _SIGNS = {word: sign for sign, word in COMPARED.items()}
 
 
 def where(cond: Any, a: object, b: object, *, dst: Tile | None = None) -> Tile:
     """`a` where the comparison holds, else `b`: tiles or numbers. In a new tile, or in `dst`.
 
-    Emits a tcmp, then a tsels if `b` is a number, else a tsel; a texpands for a number that is
-    compared, and for `a`. Rows, columns and single elements are broadcast as in NumPy. Comparisons
+    Emits a tcmp (a tcmps for a number, where the profile packs its bits alike), then a tsels if `b`
+    is a number, else a tsel; a texpands for other numbers. Rows, columns and single elements are
+    broadcast as in NumPy. Comparisons
     combine with &, | and ~; ~ exchanges `a` and `b`, or is a tnot inside a combination.
     """
     if not isinstance(cond, Comparison):
@@ -188,8 +192,13 @@ def _mask(cond: Comparison, wide: Tile) -> Tile:
         return mask
     if isinstance(cond.right, Tile):
         require_one_type(_SIGNS[cond.mode], cond.left, cond.right)
-    left, right = (_like(part, wide, cond.left.dtype) for part in (cond.left, cond.right))
     mode = cond.mode
+    if not isinstance(cond.right, Tile) and cond.left.dtype.name in _WITH_A_NUMBER.get(
+        current().profile, ()
+    ):
+        isa.tcmps(mask, flat(_like(cond.left, wide, cond.left.dtype)), cond.right, cmpMode=mode)
+        return mask
+    left, right = (_like(part, wide, cond.left.dtype) for part in (cond.left, cond.right))
     if cond.left.dtype.name in EQUALITY_ONLY.get(current().profile, ()) and mode in _ORDERED:
         word, mode = _ORDERED[mode]  # a < b where the greater of both is not a
         right = binary(word, left, right)
