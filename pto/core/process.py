@@ -79,15 +79,6 @@ def run(command: Sequence[str], seconds: float, **options: Any) -> subprocess.Co
     return subprocess.CompletedProcess(command, status, out, err)
 
 
-def die_with_parent() -> None:
-    """Linux: have this process killed when the thread that started it is gone."""
-    if sys.platform == "linux":
-        import ctypes
-
-        set_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-
-
 def limit(**limits: int) -> None:
     """Set limits of this process by the names of `resource`: `AS=1 << 30`, `CPU=60`.
 
@@ -110,27 +101,50 @@ class Peer:
     ) -> None:
         self.pipe: Any  # its class differs between systems
         self.pipe, theirs = Pipe()
+        lifeline, line = os.pipe()
+        self._lifeline: int | None = line  # closed by the end of this process, however it ends
         with theirs:
-            number = theirs.fileno()
+            numbers = [theirs.fileno(), lifeline]
             self.process: subprocess.Popen[bytes] = start(
-                [sys.executable, *flags, "-m", module, str(number)],
-                pass_fds=[number],
+                [sys.executable, *flags, "-m", module, *map(str, numbers)],
+                pass_fds=numbers,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
                 env={**os.environ, **env},
             )
+        os.close(lifeline)
 
     def end(self, grace: float = 0.0) -> int:
         """End the process and close the pipe; return the exit status."""
         status = end(self.process, grace)
         self.pipe.close()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
         return status
 
 
 def parent_pipe() -> Connection[Any, Any]:
-    """In a `Peer`: the pipe to the parent; its number is the argument of the process."""
-    return Connection(int(sys.argv[1]))
+    """In a `Peer`: the pipe to the parent. This process and what it starts end with the parent."""
+    pipe, lifeline = map(int, sys.argv[1:3])
+    _end_with(lifeline)
+    return Connection(pipe)
+
+
+def _end_with(lifeline: int) -> None:
+    """Linux: have this session killed, whatever it runs, when the other end of a pipe closes."""
+    if sys.platform == "linux":
+        import fcntl
+        import select
+
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_RDONLY | os.O_ASYNC)
+        hangup = select.poll()
+        hangup.register(lifeline)
+        if hangup.poll(0):  # it has closed before
+            os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def python_path() -> dict[str, str]:

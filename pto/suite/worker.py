@@ -28,7 +28,6 @@ def main() -> None:
     """Run the cases that the pool sends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the pool, which ends this
     signal.signal(signal.SIGTERM, _terminated)
-    process.die_with_parent()
     pipe = process.parent_pipe()
     function, settings, root, keep = pipe.recv()
     cache = Path(root) / ".cache"

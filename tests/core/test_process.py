@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -65,3 +66,33 @@ def test_status_and_text_of_a_command() -> None:
     code = "import sys; print(3); print(4, file=sys.stderr); sys.exit(5)"
     ended = process.run([sys.executable, "-c", code], 60.0)
     assert (ended.returncode, ended.stdout, ended.stderr) == (5, "3\n", "4\n")
+
+
+# A peer that starts another process and then stays in native code, which holds the interpreter.
+_PEER = """
+import os, re, subprocess, sys
+from pto.core import process
+process.parent_pipe()
+inner = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open("pids.part", "w") as file: file.write(f"{os.getpid()} {inner.pid}")
+os.rename("pids.part", "pids")
+re.match("(a+)+$", "a" * 60 + "b")
+"""
+_PARENT = """
+import subprocess, time
+from pto.core.process import Peer, python_path
+Peer("busy", env=python_path(), stdout=subprocess.DEVNULL, stderr=None)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a pipe sends a signal of choice on Linux")
+def test_a_peer_that_is_busy_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "busy.py").write_text(_PEER)
+    path = process.python_path()["PYTHONPATH"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), path])}
+    parent = process.start([sys.executable, "-c", _PARENT], cwd=tmp_path, env=env)
+    pids = pids_of(tmp_path / "pids")
+    assert all(map(is_alive, pids))
+    parent.kill()
+    assert wait_until(lambda: not any(map(is_alive, pids)))
