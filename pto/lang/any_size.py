@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import getclosurevars
 from itertools import chain, combinations, islice
 from math import prod
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from pto.core.errors import PtoError
+from pto.lang.call.place import is_users
+from pto.lang.captured import names_of
 from pto.lang.example import example_of
 from pto.lang.file import completed, kernel_values
 from pto.lang.parameter import Parameter
 from pto.lang.tracing import Shape, Specialised, Tracing
+from pto.lang.values.asked import ASKING
 from pto.observe.proofs import Proofs
 from pto.observe.proofs import prove as prove_module
 from pto.plan.calls import entry_functions
@@ -104,6 +109,8 @@ def _least(n: Number) -> list[Number]:
 def generalised(specialised: Specialised) -> Generalised:
     """The program with as many sizes as parameters as the kernel allows."""
     axes, sizes = _open_sizes(specialised.tracing)
+    if _asks(specialised.tracing):
+        return Generalised(specialised, {}, {sizes[n]: axes[n] for n in axes})
     subsets = chain.from_iterable(combinations(axes, n) for n in range(len(axes), 0, -1))
     for names in islice(subsets, _TRIED):
         chosen = {name: axes[name] for name in names}
@@ -119,7 +126,30 @@ def generalised(specialised: Specialised) -> Generalised:
     return Generalised(specialised, {}, {sizes[n]: axes[n] for n in axes})
 
 
+def _asks(tracing: Tracing) -> bool:
+    """True if the kernel, or a function of the user's that it may call, may ask Python for the type
+    of a size: it would get another answer where a size has a name."""
+    todo: list[object] = [source.function for source in tracing.sources]
+    seen = set[object]()
+    while todo:
+        function = todo.pop()
+        if not isinstance(function, FunctionType) or function in seen:
+            continue
+        seen.add(function)
+        names = names_of(function.__code__)
+        if not ASKING.isdisjoint(names):
+            return True
+        reached = [function.__globals__.get(name) for name in names]
+        reached += getclosurevars(function).nonlocals.values()
+        todo += filter(_is_users, reached)
+    return False
+
+
 _TRIED = 24  # sets of sizes: all of them, all but one, ..
+
+
+def _is_users(value: object) -> bool:
+    return isinstance(value, FunctionType) and is_users(value.__code__.co_filename)
 
 
 def known_call(specialised: Specialised, args: Sequence[object]) -> KnownCall:
@@ -293,4 +323,4 @@ def _named(tracing: Tracing, axes: Mapping[str, Sequence[Axis]]) -> Tracing:
         (tuple(names.get((param.name, n), size) for n, size in enumerate(sizes)), kind)
         for param, (sizes, kind) in _arrays(tracing)
     ]
-    return replace(tracing, shapes=shapes)
+    return replace(tracing, shapes=shapes, of_any_size=True)

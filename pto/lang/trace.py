@@ -23,6 +23,7 @@ from pto.lang.call.place import KernelError, assigned_names, here, located, mist
 from pto.lang.coalesce import Coalesce
 from pto.lang.mark import Mark
 from pto.lang.regions import TileRegions
+from pto.lang.values.asked import SizeOfCall
 from pto.lang.values.scalars import Scalar, as_value
 from pto.lang.values.tiles import Extents, Tile
 from pto.prove.assume import GRID
@@ -41,7 +42,14 @@ class Trace(TileRegions):
     eager: ClassVar[bool] = False
 
     def __init__(
-        self, name: str, profile: str, module: Module, function: Operation, *, debug: bool = True
+        self,
+        name: str,
+        profile: str,
+        module: Module,
+        function: Operation,
+        *,
+        debug: bool = True,
+        of_any_size: bool = False,
     ) -> None:
         self.name = f"kernel {name}"
         self.profile = profile
@@ -53,6 +61,7 @@ class Trace(TileRegions):
         self.advanced: dict[int, int] = {}  # how often the kernel took from an iterator, by id
         self.is_open = True
         self.debug = debug
+        self._scalar = SizeOfCall if of_any_size else Scalar[object]
         self.speaks = False  # it prints
         self.limits: dict[str, int] = {}  # upper bounds of named sizes, from tile shapes
         self.cut: list[Diagnostic] = []  # stores of tiles that are larger than their arrays
@@ -93,7 +102,7 @@ class Trace(TileRegions):
         return self.builder.constant(number, type)
 
     def scalar(self, value: Value) -> Any:
-        return Scalar[object](value, self)
+        return self._scalar(value, self)
 
     def array(self, array: object) -> Any:
         raise mistake(

@@ -89,6 +89,7 @@ class Tracing:
     parameters: Sequence[Parameter]
     values: Sequence[object]  # of parameters that are constants; None for the others
     shapes: Sequence[Shape]  # of parameters that are arrays
+    of_any_size: bool = False  # for a proof: sizes have names that are numbers at a launch
 
     @property
     def sizes(self) -> list[str]:
@@ -124,7 +125,8 @@ class Tracing:
         kind: Attribute = Enum("kernel_kind", source.kind) if source.kind else Unit()
         attrs = {"pto.kernel_kind" if source.kind else "pto.entry": kind}
         operation = new_function(module, name, self._types(), loc, attrs)
-        with Trace(name, self.profile, module, operation, debug=self.debug) as trace:
+        how: dict[str, bool] = {"debug": self.debug, "of_any_size": self.of_any_size}
+        with Trace(name, self.profile, module, operation, **how) as trace:
             try:
                 result = rewritten(function)(*self._arguments(trace))
             except RecursionError as error:
@@ -141,6 +143,8 @@ class Tracing:
                     help="add a parameter for the result and pto.store to it",
                 )
             trace.finish()
+        if trace.has_asked:
+            raise mistake("PTO-U203", f"kernel {name} asks for the type of a size")
         return trace
 
     def _types(self) -> list[tuple[str, Type]]:

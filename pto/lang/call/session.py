@@ -30,6 +30,7 @@ class Session(Protocol):
     name: str
     is_open: bool
     eager: ClassVar[bool]
+    has_asked: bool = False  # Python asked what a size is that a proof has no number for
     _token: Token[Session | None]
 
     def __enter__(self) -> Self:
