@@ -12,6 +12,7 @@ from pto.ir.text.parser import parse, parse_file
 from pto.isa import table
 from pto.isa.row.attributes import Str
 from pto.isa.rules.rule import Case
+from pto.target.library import library
 from pto.target.profile import Profile, choose
 from pto.target.profile import profile as find_profile
 from tests.known.headers import program
@@ -34,7 +35,7 @@ def modules(folder: str) -> tuple[Module, ...]:
 def broken_rules() -> set[tuple[str, str]]:
     """(code, id) of every rule that a bad program or a call against a header breaks."""
     broken: set[tuple[str, str]] = set()
-    for module, profile in (*_bad_programs(), *_calls_against_headers()):
+    for module, profile in (*_bad_programs(), *_calls_against_headers(), *_static_regions()):
         for op in module.walk():
             if op.row is None:
                 continue
@@ -56,6 +57,11 @@ def _bad_programs() -> Iterator[tuple[Module, Profile]]:
 def _calls_against_headers() -> Iterator[tuple[Module, Profile]]:
     for fact, profile in RULED:
         yield parse(program(fact.wrong)), find_profile(profile)
+
+
+def _static_regions() -> Iterator[tuple[Module, Profile]]:
+    """A program for the rules of C++ kernels alone."""
+    yield parse_file(HERE / "bad" / "headers_a2a3.pto"), library(find_profile("a2a3"))
 
 
 def test_every_rule_is_broken_by_a_program() -> None:

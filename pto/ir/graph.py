@@ -325,6 +325,19 @@ class Operation:
         values = self.group(name)
         return values[0] if values else None
 
+    def next_reader(self, name: str) -> Operation | None:
+        """The operation that reads operand `name` after this one, before it is written again."""
+        value = self.operand(name)
+        (*_, outermost) = (self, *self.ancestors())
+        is_later = False
+        for op in outermost.walk():
+            if is_later and value in op.given("in", "inout"):
+                return op
+            if is_later and value in op.given("out") and op.home is self.home:
+                return None
+            is_later = is_later or op is self
+        return None
+
     def finding(
         self,
         code: str,

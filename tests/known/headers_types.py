@@ -126,7 +126,7 @@ ASSERTED = [
     ),
     Asserted(
         f"tcmps {_T} s:{{}} -> vec:16x64xui8",
-        "TCmps.hpp:155: i16 ui16 i32 f16 f32",
+        "TCmps.hpp:155, and :63 compares i16 and u16 as half: i32 f16 f32",
         f"TCmps.hpp:231: {_ALL}",
         "0 1",
     ),

@@ -129,10 +129,10 @@ FACTS = [
     ),
     _refused(
         "a2a3/TCmps.hpp:155",
-        "with a number 16-bit integers, too",
+        "with a number the same types, and 16-bit integers",
         "a2a3",
         "tcmps vec:16x32xui32 s:ui32 -> vec:16x32xui8",
-        "tcmps vec:16x32xi16 s:i16 -> vec:16x32xui8",
+        "tcmps vec:16x32xf16 s:f16 -> vec:16x32xui8",
         "PTO-X011",
     ),
     _refused(

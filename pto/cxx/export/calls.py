@@ -71,6 +71,11 @@ def tile_types(function: Operation) -> dict[int, TileType]:
     ops = list(function.walk())
     created = [v for op in ops for v in op.results if isinstance(v.type, t.TileBuf)]
     types = {id(v): declared_type(v) for v in created}
+    for op in ops:
+        for value in op.given("out", "inout") if op.traits.region_of_run else ():
+            type = types.get(id(value))
+            if type is not None and (op.traits.region_of_run == "all" or type.valid != type.shape):
+                types[id(value)] = replace(type, valid=(None, None))
     groups = [[id(v) for v in group if id(v) in types] for op in ops if (group := _alike(op))]
     changed = True
     while changed:

@@ -75,6 +75,9 @@ class Traits:
     # profiles where row i of its destination depends only on row i of its sources, and all of it
     # is written (not visible in its body)
     by_rows: tuple[str, ...] = ()
+    # C++: the headers are wrong for a region of constants in dst, so the export prints a dynamic
+    # one: "part" if the region is smaller than the tile, "all" always
+    region_of_run: Literal["", "part", "all"] = ""
     # order
     uncached: bool = False  # a scalar access that goes past the data cache
     # profiles with a library that ends it with a pipe barrier if every tile has one row

@@ -389,6 +389,39 @@ def undefined(case: Case, why: str) -> str | None:
     return why
 
 
+@rule_of(
+    LIBRARY,
+    "expects {name} of i32 not to be read again, as the library rounds it to f32 in place",
+    id="spent-{name}",
+    severity="warning",
+)
+def spent(case: Case, name: str) -> str | None:
+    """A source of i32 that a later operation reads, before another one writes it."""
+    tile = case.tile(name)
+    if tile is None or tile.dtype.name != "i32":
+        return None
+    case.asked_makers = True
+    reader = case.op.next_reader(name)
+    return None if reader is None else f"'{reader.name}' op reads it"
+
+
+@rule_of(
+    LIBRARY,
+    "expects dst to be valid in all columns or to have a dynamic region",
+    id="static-part",
+    severity="warning",
+)
+def static_part(case: Case) -> str | None:
+    """a2a3/TExpandS.hpp fills a region of constants as one run, whatever its rows skip."""
+    dst = case.tile("dst")
+    if dst is None or not case.profile.headers:
+        return None  # the export prints a dynamic region
+    axis = 1 if dst.layout.blayout.value == "row_major" else 0
+    length, lines = dst.valid[axis], dst.valid[1 - axis]
+    is_run = length in (None, dst.shape[axis]) or lines == 1
+    return None if is_run else f"{dims(*dst.valid)} of {dims(*dst.shape)} are valid"
+
+
 @rule_of(LIBRARY, "expects no elements of {dtype}", id="no-{dtype}", severity="warning")
 def not_of(case: Case, dtype: str) -> str | None:
     """Elements of `dst` that the text form has and an assertion of the library refuses."""

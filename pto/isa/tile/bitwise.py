@@ -11,7 +11,7 @@ from pto.isa.row.instr import read, write
 from pto.isa.row.traits import Traits
 from pto.isa.rules.rule import rule, same_dtype, same_valid
 from pto.isa.rules.scratch import like, work_tile
-from pto.isa.rules.tile import NPU, by_lines, out_of_place, scalar_converts
+from pto.isa.rules.tile import NPU, by_lines, out_of_place, scalar_converts, static_part
 from pto.isa.tile.elementwise import BINARY, UNARY, binary_with
 from pto.isa.tile.elementwise_scalar import SCALAR
 
@@ -98,17 +98,17 @@ for _name, _sign, _fn in (("tands", "&", lanes.bit_and), ("tors", "|", lanes.bit
         _name,
         f"dst = src {_sign} scalar",
         body=arithmetic.with_scalar(_fn),
-        traits=Traits(operator=_sign),
+        traits=Traits(operator=_sign, region_of_run="part"),
         cpu=_WITH_I64,
         npu=_INTS,
-        rules=out_of_place("src").on(NPU),
+        rules=(out_of_place("src").on(NPU), static_part().on("a2a3")),
         notes=(_NARROWER.format("i8 and i16"), _IN_PLACE_NOTE),
     )
 _CONVERTED.row(
     "txors",
     "dst = src ^ scalar",
     body=arithmetic.with_scalar(lanes.bit_xor),
-    traits=Traits(operator="^"),
+    traits=Traits(operator="^", region_of_run="part"),
     operands=(read("src"), read("scalar", "scalar"), work_tile(like("dst")), write("dst")),
     cxx="TXORS dst src scalar tmp@dst",  # the C++ simulator has one type for both
     cpu=_WITH_I64,
@@ -118,6 +118,7 @@ _CONVERTED.row(
         out_of_place("src", dst="tmp").on("a2a3"),
         same_dtype("src", "tmp").on("a2a3"),
         out_of_place("src").on("a5"),
+        static_part().on("a2a3"),
     ),
     notes=(_NARROWER.format("i8 and i16"), "tmp is used on a2a3 only.", _IN_PLACE_NOTE),
 )

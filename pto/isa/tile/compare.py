@@ -6,12 +6,15 @@ the mask's element type.
 
 from __future__ import annotations
 
+from pto.core.tile import TileType
 from pto.isa.meaning.tile import compare as meaning
 from pto.isa.row.instr import INS_OUTS_INSIDE, PROFILES, Attr, read, reads, write
 from pto.isa.row.traits import RegionRule, Traits
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     dtype_in,
+    rule,
     rule_of,
     same_dtype,
     same_valid_rows,
@@ -65,6 +68,17 @@ def _only_modes(case: Case, subject: str, allowed: str) -> str | None:
     return f"cmpMode is {mode}"
 
 
+@rule(
+    LIBRARY,
+    "expects src0 and src1 to have rows of one length where elements have 4 bytes",
+    severity="warning",
+)
+def _equal_rows(src0: TileType, src1: TileType) -> str | None:
+    """a5/TCmp.hpp, TCmp_32B: each source is read by the row stride of the other one."""
+    fits = src0.itemsize != 4 or src0.cols == src1.cols or src0.valid[0] == 1
+    return None if fits else f"src0 has {src0.cols} columns, src1 has {src1.cols}"
+
+
 _PACKING = (
     "PTO_IR_manual.md writes 1 or 0 into each element of dst; pages and headers pack bits.",
     "Bits past the valid columns are undefined: a2a3 writes whole 256-byte repeats. Here they are"
@@ -96,6 +110,7 @@ COMPARE.row(
         same_valid_rows("src0", "dst").on(NPU),
         _mask_bits("dst", "src0"),
         _only_modes("src0", "eq ne").on("a2a3"),
+        _equal_rows.on("a5"),
     ),
     notes=(
         *_PACKING,
@@ -122,6 +137,7 @@ COMPARE.row(
         same_valid_rows("src", "dst").on(NPU),
         _mask_bits("dst", "src"),
         _only_modes("src", "eq").on("a2a3"),
+        library_types("src", "i32 f16 f32").on("a2a3"),  # others are compared as f16
         library_types("dst", "u8").on("a2a3"),
     ),
     notes=(

@@ -37,6 +37,7 @@ from pto.isa.rules.tile import (
     same_domain,
     scratch_if_precise,
     scratch_when,
+    spent,
     tile_family,
 )
 
@@ -92,6 +93,7 @@ def remainder_rules(*sources: str, rows: Rule) -> tuple[Rule, ...]:
         covers_columns().on("a2a3"),
         out_of_place(*sources).on("a2a3"),  # dst holds the quotient before src is read again
         out_of_place(*sources, dst="tmp").on("a2a3"),
+        *(spent(name).on("a2a3") for name in sources),
     )
 
 

@@ -31,6 +31,7 @@ from pto.isa.rules.tile import (
     precision,
     same_domain,
     scalar_converts,
+    static_part,
     tile_family,
 )
 from pto.isa.tile.elementwise import FLOAT_TILE, UNARY, power_rules, remainder_rules
@@ -226,6 +227,8 @@ TEXPANDS = FILL.row(
     "texpands",
     "dst = scalar",
     body=fill.FILL,
+    rules=static_part().on("a2a3"),
+    traits=Traits(region_of_run="part"),
     a2a3=f"{_INTS} f16 bf16 f32",
     a5=_A5,
     notes="PTO_IR_manual.md has no i8 and bf16 on a2a3; the header and programs have.",

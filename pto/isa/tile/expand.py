@@ -122,6 +122,18 @@ def _row_operands(case: Case, src0: TileType, src1: TileType, dst: TileType) -> 
     return f"{described[0]}, {described[1]}, dst is {dims(*dst.valid)}"
 
 
+@rule(
+    LIBRARY,
+    "expects a row-major source with one value per row to repeat it in a block of 32 bytes",
+    severity="warning",
+)
+def _repeated(case: Case, src0: TileType, src1: TileType, dst: TileType) -> str | None:
+    """TRowExpandBinOp.hpp: column j takes element j of the block, whatever is valid in it."""
+    name, carrier = ("src1", src1) if _covers(src0, dst) else ("src0", src0)
+    fits = carrier.layout.blayout.value != "row_major" or carrier.valid[1] != 1
+    return None if fits or dst.valid[1] == 1 else f"{name} has one valid column"
+
+
 @rule("PTO-L050", "expects the source with one value per row to be column-major when tmp is given")
 def _broadcast_layout(case: Case, src0: TileType, src1: TileType, dst: TileType) -> str | None:
     """With tmp, a2a3 spreads the values by vbrcb, which reads a plain column."""
@@ -159,6 +171,7 @@ BY_ROW = tile_family(
         out_of_place("src0", "src1", unless=row_by_row).on(NPU),
         _row_operands,
         same_dtype("tmp", "dst").on("a2a3"),
+        _repeated.on("a2a3"),
         _broadcast_layout.on("a2a3"),
         out_of_place("src0", "src1", dst="tmp").on("a2a3"),  # the values of rows are spread in it
         scratch_holds("32 bytes for each row", _broadcast_bytes).on("a2a3"),

@@ -35,6 +35,7 @@ from pto.isa.rules.rule import (
     in_layout,
     in_role,
     rule,
+    rule_of,
     same_dtype,
 )
 from pto.isa.rules.tile import NPU, library_types, results_apart, tile_family
@@ -113,11 +114,25 @@ def _no_larger(src: TileType, dst: TileType) -> str | None:
     return None if fits else f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
 
 
-@rule(LIBRARY, "expects rows of vec->vec in whole words of 2", severity="warning")
-def _whole_words(dst: TileType) -> str | None:
-    cols = dst.valid[1]
-    fits = cols is None or dst.valid == (1, 1) or cols * dst.itemsize % 2 == 0
-    return None if fits else f"{cols} columns of {dst.itemsize} byte are valid"
+@rule(
+    LIBRARY,
+    "expects src of vec->vec to have no more rows and columns than dst",
+    severity="warning",
+)
+def _no_larger_source(src: TileType, dst: TileType) -> str | None:
+    fits = src.rows <= dst.rows and src.cols <= dst.cols
+    return None if fits else f"src is {dims(*src.shape)}, dst is {dims(*dst.shape)}"
+
+
+@rule_of(
+    LIBRARY, "expects rows of vec->vec in whole words of 2", id="words-{name}", severity="warning"
+)
+def _whole_words(case: Case, name: str) -> str | None:
+    tile = case.tile(name)
+    cols = None if tile is None else tile.valid[1]
+    if tile is None or cols is None or tile.valid == (1, 1) or cols * tile.itemsize % 2 == 0:
+        return None
+    return f"{cols} columns of {tile.itemsize} byte are valid"
 
 
 @rule("PTO-T064", "expects a second window to have indexRow1, indexCol1 and dst1")
@@ -182,7 +197,7 @@ TEXTRACT = WINDOW.row(
         *WINDOW_TYPES,
         _one_layout.into("vec").out_of("vec").on(NPU),
         _no_larger.into("vec").out_of("vec").on(NPU),
-        _whole_words.into("vec").out_of("vec").on("a2a3"),
+        _whole_words("dst").into("vec").out_of("vec").on("a2a3"),
         library_types("dst", _WINDOWS).out_of("mat vec").on("a5"),
         in_role("fp", "scaling").on(NPU),
         dtype_in("src", f"{_EXTRACTED_A5} u8 i32").into("vec").out_of("vec").on("a5"),
@@ -257,6 +272,8 @@ WINDOW.row(
         in_layout("dst", "NZ").into("mat").out_of("acc").on(NPU).current,
         in_layout("src", "ND", "NZ").into("mat").out_of("vec").on("a5"),
         in_layout("dst", "NZ", "ZN").into("mat").out_of("vec").on("a5"),
+        _no_larger_source.into("vec").out_of("vec").on("a2a3"),
+        _whole_words("src").into("vec").out_of("vec").on("a2a3"),
         FRACTAL_512.on("a2a3"),
     ),
     notes=(

@@ -12,6 +12,7 @@ from pto.isa.row import types as t
 from pto.isa.row.instr import Attr, index, read, write
 from pto.isa.row.traits import Fills, RegionRule, Traits
 from pto.isa.rules.rule import (
+    LIBRARY,
     Case,
     Rule,
     all_in,
@@ -211,6 +212,13 @@ def _block_offsets(case: Case, offsets: TileType) -> str | None:
     return f"a row of dst has {blocks[0]} blocks, offsets has {cols} valid columns"
 
 
+@rule(LIBRARY, "expects a valid row of dst to have a multiple of 256 bytes", severity="warning")
+def _repeat_rows(case: Case) -> str | None:
+    """a2a3/TGatherB.hpp, GatherBlockTail: the rest of a row is 8 blocks, without a mask."""
+    blocks = _blocks(case)
+    return None if blocks is None or blocks[0] % 8 == 0 else f"it has {blocks[0] * BLOCK_BYTE_SIZE}"
+
+
 tile_family(
     "block gather",
     "32-byte blocks by byte offset",
@@ -222,7 +230,7 @@ tile_family(
     "block b of dst row i = the 32 bytes of src at byte offsets[i,b]",
     body=meaning.GATHER_BLOCKS,
     npu=_PLAIN,
-    rules=(dtype_in("offsets", _INDEX), _block_rows, _block_offsets),
+    rules=(dtype_in("offsets", _INDEX), _block_rows, _block_offsets, _repeat_rows.on("a2a3")),
     example="pto.tgatherb ins(%src, %offsets : !pto.tile_buf<vec, 16x64xf32>,"
     " !pto.tile_buf<vec, 16x8xui32>) outs(%dst : !pto.tile_buf<vec, 16x64xf32>)",
     cite=("pto-isa docs/isa/TGATHERB.md", "pto-isa include/pto/npu/a2a3/TGatherB.hpp"),

@@ -5,9 +5,16 @@ from __future__ import annotations
 from pto.core.tile import TileType
 from pto.isa.meaning.tile import generate as meaning
 from pto.isa.row.instr import INS_OUTS, INS_OUTS_INSIDE, Attr, read, write
-from pto.isa.rules.rule import Case, attr_in, dtype_in, rule, scalar_matches
+from pto.isa.rules.rule import LIBRARY, Case, attr_in, dtype_in, rule, scalar_matches
 from pto.isa.rules.scratch import FLOATS, of_bytes, work_tile
-from pto.isa.rules.tile import VECTOR_UNIT, holds_bytes, out_of_place, scratch_when, tile_family
+from pto.isa.rules.tile import (
+    VECTOR_UNIT,
+    holds_bytes,
+    library_types,
+    out_of_place,
+    scratch_when,
+    tile_family,
+)
 
 GENERATE = tile_family(
     "generate", "dst from scalars alone", text=INS_OUTS_INSIDE, rules=VECTOR_UNIT, cost="rearrange"
@@ -34,6 +41,14 @@ def _ramp_bytes(case: Case) -> int | None:
     return _RAMP_BYTES[dst.itemsize] if dst is not None and counts else None
 
 
+@rule(LIBRARY, "expects tmp only to count up in i16 or i32", severity="warning")
+def _counts_up(case: Case, tmp: TileType, dst: TileType) -> str | None:
+    """With tmp a2a3/TCI.hpp counts down from -S, writes integers into floats, and calls TMULS."""
+    if case.word("descending") == "true":
+        return "it counts down"
+    return None if dst.dtype.name in ("i16", "i32") else f"dst is {dst.dtype.name}"
+
+
 GENERATE.row(
     "tci",
     "dst[0,j] = S + j, or S - j when descending",
@@ -48,6 +63,8 @@ GENERATE.row(
         holds_bytes(_RAMP_BYTES).on("a2a3"),
         scratch_when("", lambda _: True).on("a2a3"),
         out_of_place("tmp").on("a2a3"),  # read again for every 64 columns
+        library_types("tmp", "f32").on("a2a3"),
+        _counts_up.on("a2a3"),
     ),
     text=INS_OUTS,
     phases={"a2a3": "-tmp: S(->dst)", "a5": "-tmp: S(->dst)"},
