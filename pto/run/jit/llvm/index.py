@@ -278,3 +278,9 @@ _BITS: Final[dict[str, Any]] = {
     "lshr": lambda a, b: wrap((a & (1 << 64) - 1) >> b),
 }
 _TURNED: Final = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+# What meanings count with: extents, which are one number, and positions, which may differ by lane.
+Count = int | Number
+Position = int | np.integer[Any] | Number | Symbol
+Place = tuple[Position, Position]

@@ -67,17 +67,17 @@ class Lowered:
         """Bytes in the argument buffer."""
         return 8 * len(self.names)
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def encode(self, frame: memoryview, offset: int, value: object, context: Context) -> bool:
         """Write a Python value to the buffer; False if this representation cannot hold it."""
         words = self.words_of(value, context)
         if words is not None:
             struct.pack_into(f"<{len(words)}q", frame, offset, *words)
         return words is not None
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+    def decode(self, frame: memoryview, offset: int, context: Context) -> Any:
         return self.value_of(context, *struct.unpack_from(f"<{len(self.names)}q", frame, offset))
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+    def words_of(self, value: object, context: Context) -> tuple[int, ...] | None:
         """A Python value as words, one for each name; None if this cannot hold it."""
         raise NotImplementedError
 
@@ -100,11 +100,11 @@ class ScalarValue(Lowered):
     def types(self) -> tuple[str, ...]:
         return (word_type(self.type),)
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def encode(self, frame: memoryview, offset: int, value: object, context: Context) -> bool:
         struct.pack_into("<Q", frame, offset, to_bits(self.type, value))
         return True
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+    def decode(self, frame: memoryview, offset: int, context: Context) -> Any:
         kind = self.type.dtype
         (bits,) = struct.unpack_from("<Q", frame, offset)
         return from_bits(self.type, bits & ((1 << (64 if kind is None else kind.bits)) - 1))
@@ -130,14 +130,14 @@ class LaneVector(Lowered):
     def nbytes(self) -> int:
         return -(-self.count * self.item.itemsize // 8) * 8
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def encode(self, frame: memoryview, offset: int, value: object, context: Context) -> bool:
         raw = np.ascontiguousarray(value).tobytes()
         if len(raw) != self.count * self.item.itemsize:
             return False
         frame[offset : offset + len(raw)] = raw
         return True
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+    def decode(self, frame: memoryview, offset: int, context: Context) -> Any:
         return np.frombuffer(frame, self.item, self.count, offset).copy()
 
 
@@ -222,7 +222,7 @@ class PointerDesc(InMemory):
 
     elem: DType | None
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+    def words_of(self, value: object, context: Context) -> tuple[int, ...] | None:
         if not isinstance(value, Pointer) or value.dtype is not self.elem:
             return None
         number = context.number(value.memory)
@@ -236,8 +236,10 @@ class PointerDesc(InMemory):
 class OwnDesc(InMemory):
     """Arrays of work items (`Own`): number of the memory, first address, distance in bytes."""
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
-        number = context.number(value.memory, own=True) if isinstance(value, Own) else None
+    def words_of(self, value: object, context: Context) -> tuple[int, ...] | None:
+        if not isinstance(value, Own):
+            return None
+        number = context.number(value.memory, own=True)
         return None if number is None else (number, value.address, value.nbytes)
 
     def value_of(self, context: Context, *words: int) -> Own:
@@ -264,9 +266,10 @@ class TileDesc(Lowered):
     def memory(self) -> int:
         return SPACE_NUMBERS[self.type.space]
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
-        known = isinstance(value, Tile) and value.type == self.type
-        if not known or value.window_pitch != self.pitch:
+    def words_of(self, value: object, context: Context) -> tuple[int, ...] | None:
+        if not isinstance(value, Tile) or value.type != self.type:
+            return None
+        if value.window_pitch != self.pitch:
             return None
         rows, cols = value.known_valid
         if rows is None or cols is None or value.memory is not context.memory(self.memory):
@@ -297,7 +300,7 @@ class ViewDesc(InMemory):
     def strides(self) -> tuple[Val, ...]:
         return self.names[7:12]
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+    def words_of(self, value: object, context: Context) -> tuple[int, ...] | None:
         if not isinstance(value, GlobalTensor) or value.layout is not self.layout:
             return None
         number = context.number(value.memory)
@@ -316,7 +319,7 @@ class ViewDesc(InMemory):
 class Handle(Lowered):
     """Any other value: its number in the context's list of objects."""
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...]:
+    def words_of(self, value: object, context: Context) -> tuple[int, ...]:
         context.objects.append(value)
         return (len(context.objects) - 1,)
 
@@ -328,7 +331,7 @@ class Handle(Lowered):
 class Nothing(Lowered):
     """A session or an event, which has no value."""
 
-    def words_of(self, value: Any, context: Context) -> tuple[int, ...] | None:
+    def words_of(self, value: object, context: Context) -> tuple[int, ...] | None:
         return () if isinstance(value, Token) else None
 
     def value_of(self, context: Context, *words: int) -> Token:
@@ -354,7 +357,7 @@ class Stream(Lowered):
     def nbytes(self) -> int:
         return 32 + _PENDING
 
-    def encode(self, frame: Any, offset: int, value: Any, context: Context) -> bool:
+    def encode(self, frame: memoryview, offset: int, value: object, context: Context) -> bool:
         if isinstance(value, LoadState):
             number = context.number(value.memory)
             words, held = (value.block, -1, 0), b""
@@ -368,7 +371,7 @@ class Stream(Lowered):
         struct.pack_into(f"<qqqq{_PENDING}s", frame, offset, number, *words, held)
         return True
 
-    def decode(self, frame: Any, offset: int, context: Context) -> Any:
+    def decode(self, frame: memoryview, offset: int, context: Context) -> Any:
         words = struct.unpack_from(f"<qqqq{_PENDING}s", frame, offset)
         number, address, count, mark, held = words
         if count < 0:

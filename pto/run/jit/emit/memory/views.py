@@ -9,7 +9,7 @@ from typing import Any
 from pto.run.jit.emit.tile.elements import Elements, ViewRef
 from pto.run.jit.ir import strided
 from pto.run.jit.ir.kinds import UnsupportedLowering
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number
 from pto.run.jit.llvm.lanes import items_of
 from pto.run.jit.llvm.value import Condition, Val, known_condition
 from pto.run.jit.runtime.context import Word
@@ -106,10 +106,10 @@ class Views(Elements):
         self.leave_unless(~self.x.compare("ne", self.context(Word.RECORDS_SUMS), "null", "ptr"))
         self.assign(dst, [dst, src], add)
 
-    def rows(self, view: ViewRef, first: Any, count: Any) -> ViewRef:
+    def rows(self, view: ViewRef, first: Count, count: Count) -> ViewRef:
         skipped = self.number(first) * view.strides[_ROWS] * view.dtype.itemsize
         shape = (*view.shape[:_ROWS], self.number(count), view.shape[_COLS])
         return ViewRef(view.view, self.x.at(view.pointer, skipped.value), shape, view.strides)
 
-    def on_peer(self, view: ViewRef, peer: Any) -> ViewRef:
+    def on_peer(self, view: ViewRef, peer: Count) -> ViewRef:
         raise UnsupportedLowering("a rank whose memory only its host knows")

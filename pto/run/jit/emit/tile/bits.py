@@ -10,7 +10,7 @@ from pto.core.dtypes import U8
 from pto.run.jit.emit.tile import masked
 from pto.run.jit.ir import strided
 from pto.run.jit.ir.kinds import BOOL, unsupported_if
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import vector
 from pto.run.jit.llvm.value import Val, prefix_of
@@ -26,7 +26,7 @@ _BYTES = vector(_WORD, "i8")
 
 
 def pack(
-    m: Mover, rows: Any, cols: Any, cell: Any, dst: TileRef, pitch: Any = 0, nbytes: Any = 0
+    m: Mover, rows: Count, cols: Count, cell: Any, dst: TileRef, pitch: Count = 0, nbytes: Count = 0
 ) -> None:
     """Lanes of a strip as the bits of a word, where rows begin at bytes."""
     x, by_row = m.x, isinstance(nbytes, int) and nbytes == 0

@@ -11,7 +11,7 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.ir.kinds import BOOL
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number
 from pto.run.jit.llvm.lanes import Symbol, items_of
 from pto.run.jit.llvm.text import element, vector
 from pto.run.jit.llvm.value import TRUE, Val
@@ -25,7 +25,7 @@ _SUMS: Final = 16  # counts that are added up side by side
 _WAYS: Final = 2  # counters of one number: no count waits for the one before it
 
 
-def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -> None:
+def groups(m: Mover, rows: Count, cols: Count, many: int, cell: Any, dst: TileRef) -> None:
     """One vector for each value of a group, interleaved."""
     x = m.x
     width = m.number(cols)
@@ -56,7 +56,9 @@ def groups(m: Mover, rows: Any, cols: Any, many: int, cell: Any, dst: TileRef) -
     finish()
 
 
-def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, dst: TileRef) -> None:
+def blocks(
+    m: Mover, rows: Count, count: Count, size: int, at: Any, src: TileRef, dst: TileRef
+) -> None:
     """Copy whole blocks."""
     x = m.x
     finish = m.apart((dst,))
@@ -85,7 +87,7 @@ def blocks(m: Mover, rows: Any, count: Any, size: int, at: Any, src: TileRef, ds
     finish()
 
 
-def at_most(m: Mover, rows: Any, cols: Any, bins: int, cell: Any, dst: TileRef) -> None:
+def at_most(m: Mover, rows: Count, cols: Count, bins: int, cell: Any, dst: TileRef) -> None:
     """Count each number, with one counter for those that are out of range; then compute prefix
     sums."""
     x, finish = m.x, m.apart((dst,))

@@ -20,7 +20,7 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.ir import kinds
 from pto.run.jit.ir.strided import Strided
 from pto.run.jit.llvm import lanes, picks, shuffles
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number, Position
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import Text, element, mangled, vector
 from pto.run.jit.llvm.value import StoredNumbers, Val, Value, facts
@@ -90,10 +90,10 @@ class Elements(Numbers):
         self.tiles = tiles  # all that the instruction names
         self.upright = False  # whether lanes are rows
 
-    def _wide(self, index: Any) -> Any:
+    def _wide(self, index: object) -> object:
         return Number(self.x, int(index)) if isinstance(index, int | np.integer) else index
 
-    def offset(self, tile: TileRef | ViewRef, r: Any, c: Any) -> Index:
+    def offset(self, tile: TileRef | ViewRef, r: Position, c: Position) -> Index:
         if isinstance(tile, ViewRef):
             shape: Any = tile.shape
             strides: Any = tile.strides
@@ -102,16 +102,16 @@ class Elements(Numbers):
         down = _position(tile.layout.rows, self._index(r))
         return down + _position(tile.layout.cols, self._index(c))
 
-    def symbol(self, value: Any) -> Symbol:
+    def symbol(self, value: object) -> Symbol:
         found = lanes.in_lanes(self._lanes, value)
         if isinstance(found, Symbol):
             return found
         return self._lanes.constant(np.asarray(found).dtype, found)
 
-    def _index(self, value: Any) -> Index:
+    def _index(self, value: object) -> Index:
         return Index.of(lanes.in_lanes(self._lanes, self._wide(value)))
 
-    def _both(self, where: Any) -> str | None:
+    def _both(self, where: object) -> str | None:
         """The mask of this strip and a condition."""
         if where is None:
             return self.mask
@@ -120,7 +120,7 @@ class Elements(Numbers):
             return found
         return self.x.new(f"and {vector(self._lanes.count, 'i1')} {found}, {self.mask}")
 
-    def load(self, tile: TileRef | ViewRef, at: Index, where: Any) -> Symbol:
+    def load(self, tile: TileRef | ViewRef, at: Index, where: object) -> Symbol:
         x = self.x
         spot = self._lanes
         dtype = tile.dtype
@@ -231,8 +231,8 @@ class Elements(Numbers):
 
     def walk(
         self,
-        rows: Any,
-        cols: Any,
+        rows: Count,
+        cols: Count,
         cell: Callable[[Index, Index], None],
         sizes: Sequence[int],
         by: int = 0,

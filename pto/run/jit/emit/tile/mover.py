@@ -23,7 +23,7 @@ from pto.run.jit.emit.tile.elements import TileRef, ViewRef
 from pto.run.jit.emit.tile.merges import FARTHEST, merge_runs
 from pto.run.jit.ir.kinds import Kind, certain, unsupported_if
 from pto.run.jit.llvm import lanes
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number, Place, Position
 from pto.run.jit.llvm.lanes import Symbol, items_of, reduced
 from pto.run.jit.llvm.text import element, mangled, vector
 from pto.run.jit.llvm.value import TRUE, Condition
@@ -38,7 +38,7 @@ class Mover(Views):
     # ---- what happens
 
     def each(
-        self, rows: Any, cols: Any, cell: Callable[..., Any], *dsts: TileRef, by: int = 0
+        self, rows: Count, cols: Count, cell: Callable[..., Any], *dsts: TileRef, by: int = 0
     ) -> None:
         for dst in dsts:
             self.within(dst, rows, cols)
@@ -55,8 +55,8 @@ class Mover(Views):
 
     def place(
         self,
-        rows: Any,
-        cols: Any,
+        rows: Count,
+        cols: Count,
         cell: Callable[..., Any],
         dst: TileRef | ViewRef,
         combine: Callable[..., Any] | None = None,
@@ -78,7 +78,12 @@ class Mover(Views):
         finish()
 
     def hold(
-        self, rows: Any, cols: Any, cell: Callable[..., Any], dtype: DType, most: tuple[int, int]
+        self,
+        rows: Count,
+        cols: Count,
+        cell: Callable[..., Any],
+        dtype: DType,
+        most: tuple[int, int],
     ) -> Callable[[Any, Any], Symbol]:
         """Values in the second half of scratch memory; copies of destinations are in the first."""
         (height, width), half = most, SCRATCH // 2
@@ -102,15 +107,15 @@ class Mover(Views):
     def copy(
         self,
         src: TileRef,
-        at: tuple[Any, Any],
+        at: Place,
         dst: TileRef,
-        to: tuple[Any, Any],
-        size: tuple[Any, Any],
+        to: Place,
+        size: Place,
         change: Callable[[Any, Any], Any] | None = None,
         *,
         turned: bool = False,
         by_column: bool = False,
-        packed: tuple[Any, Any] = (None, None),
+        packed: tuple[PackedOrder | None, PackedOrder | None] = (None, None),
     ) -> None:
         (rows, cols), layout = map(self.number, size), src.layout
         self._holds(dst, to, (rows, cols), packed[1])
@@ -143,7 +148,7 @@ class Mover(Views):
             self.when(some, lambda: self.when(begins, by_line, by_element))
         finish()
 
-    def fill(self, dst: TileRef, item: Any, rows: tuple[Any, Any], cols: tuple[Any, Any]) -> None:
+    def fill(self, dst: TileRef, item: Any, rows: Place, cols: Place) -> None:
         spot = lanes.Lanes(self.x, 1)
         if isinstance(item, Symbol):
             found = items_of(item.lanes, item, dst.type.dtype).name
@@ -159,14 +164,14 @@ class Mover(Views):
         unsupported_if(not self.alone or sub, "a tile of another agent")
         return tile
 
-    def _at(self, tile: TileRef, r: Any, c: Any, packed: PackedOrder | None) -> Index:
+    def _at(self, tile: TileRef, r: Position, c: Position, packed: PackedOrder | None) -> Index:
         """The offset of an element; padding of packed ones takes no space."""
         if packed is None:
             return self.offset(tile, r, c)
         place = self._index(r), self._index(c)
         return self._index(packed.place(*place, *tile.valid, tile.type.itemsize, self.least))
 
-    def holds(self, tile: TileRef, at: tuple[Any, Any], size: tuple[Any, Any]) -> None:
+    def holds(self, tile: TileRef, at: Place, size: Place) -> None:
         self._holds(tile, at, size, None)
 
     def _holds(self, tile: TileRef, at: Any, size: Any, packed: PackedOrder | None) -> None:
@@ -177,11 +182,11 @@ class Mover(Views):
             some = (start >= 0) & (start <= limit) & (size_along <= limit)  # so no sum wraps
             self.require(some & (start + size_along <= limit), PtoError)
 
-    def _begins(self, tile: TileRef, at: tuple[Any, Any]) -> Condition:
+    def _begins(self, tile: TileRef, at: Place) -> Condition:
         """True if a box starts at this element."""
         return tile.layout.begins_boxes(self.x, *(self.number(n).value for n in at))
 
-    def _pointer(self, tile: TileRef, at: tuple[Any, Any]) -> str:
+    def _pointer(self, tile: TileRef, at: Place) -> str:
         return tile.layout.at(self.x, tile.pointer, *(self.number(n).value for n in at))
 
     def merge_runs(self, src: TileRef, dst: TileRef, run: Any, groups: Any, kind: DType) -> None:
@@ -193,7 +198,7 @@ class Mover(Views):
         merge_runs(self, to, source, *lengths, kind, room)
         finish()
 
-    def all(self, rows: Any, cols: Any, cell: Callable[..., Any]) -> Condition:
+    def all(self, rows: Count, cols: Count, cell: Callable[..., Any]) -> Condition:
         x, wrong = self.x, dict[int, str]()  # words of violated lanes, by the number of lanes
 
         def look(i: Index, j: Index) -> None:
@@ -214,7 +219,7 @@ class Mover(Views):
             guard = guard & x.compare("eq", x.load(f"i{n}", here), 0, f"i{n}")
         return guard
 
-    def within(self, tile: TileRef, rows: Any, cols: Any) -> None:
+    def within(self, tile: TileRef, rows: Count, cols: Count) -> None:
         height, width = tile.type.shape
         self.require(self.number(rows) <= height, PtoError)
         self.require(self.number(cols) <= width, PtoError)
@@ -229,7 +234,7 @@ class Mover(Views):
     sort, pack = sorts.sort, bits.pack
 
     def compress(
-        self, rows: Any, cols: Any, cell: Callable[..., Any], dst: TileRef, counts: TileRef
+        self, rows: Count, cols: Count, cell: Callable[..., Any], dst: TileRef, counts: TileRef
     ) -> None:
         x = self.x
         total = self.x.stack("i64")
@@ -266,10 +271,12 @@ class Mover(Views):
 
     bit = bits.bit
 
-    def read(self, tile: TileRef | ViewRef, r: Any, c: Any, where: Any = None) -> Symbol:
+    def read(
+        self, tile: TileRef | ViewRef, r: Position, c: Position, where: object = None
+    ) -> Symbol:
         return self.load(tile, self.offset(tile, r, c), where)
 
-    def count(self, tile: TileRef, r: Any, c: Any) -> Index:
+    def count(self, tile: TileRef, r: Position, c: Position) -> Index:
         """Of one row the same in all lanes: a number."""
         at = self.offset(tile, r, c)
         x = self.x
@@ -281,10 +288,10 @@ class Mover(Views):
         wide = found if bits == 64 else x.new(f"{sign} i{bits} {found} to i64")
         return Index(self._lanes, Number(x, wide), 0)
 
-    def item(self, tile: TileRef | ViewRef, k: Any, where: Any = None) -> Symbol:
+    def item(self, tile: TileRef | ViewRef, k: Position, where: object = None) -> Symbol:
         return self.load(tile, self._index(k), where)
 
-    def bytes_at(self, tile: TileRef, at: Any, dtype: DType, where: Any = None) -> Symbol:
+    def bytes_at(self, tile: TileRef, at: Symbol, dtype: DType, where: object = None) -> Symbol:
         return self.gather(tile, Index.of(at), dtype, self._both(where))
 
     def best(self, line: Any, count: Any, at: searches.At, greatest: bool) -> Any:

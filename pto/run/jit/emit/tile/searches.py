@@ -13,7 +13,7 @@ from pto.run.jit.emit.tile.reduce import halved_down
 from pto.run.jit.ir import kinds
 from pto.run.jit.ir.kinds import Kind
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import Text, scalar_type
 from pto.run.jit.llvm.value import Val, prefix_of
@@ -86,7 +86,7 @@ def _chosen(better: Symbol, a: Symbol, b: Symbol) -> Symbol:
     return select(better, a, b)  # type: ignore[return-value]
 
 
-def best(m: Mover, line: Any, count: Any, at: At, greatest: bool) -> tuple[Symbol, Symbol]:
+def best(m: Mover, line: Index, count: Count, at: At, greatest: bool) -> tuple[Symbol, Symbol]:
     """A lane for each line."""
     first = at(line, Number(m.x, 0))
     search = _Search(m.x, first.dtype, m.number(count), greatest)

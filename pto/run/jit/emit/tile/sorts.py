@@ -15,7 +15,7 @@ from pto.run.jit.emit.tile import masked
 from pto.run.jit.emit.tile.bits import row_of
 from pto.run.jit.ir import kinds
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.value import Val
 
@@ -27,7 +27,9 @@ _LANES: Final = 8
 _I64: Final = np.dtype(np.int64)
 
 
-def sort(m: Mover, rows: Any, cols: Any, block: int, key: Any, record: Any, dst: TileRef) -> None:
+def sort(
+    m: Mover, rows: Count, cols: Count, block: int, key: Any, record: Any, dst: TileRef
+) -> None:
     """Sort blocks. The lowest byte of a key is the position of its record, the first one the
     greatest; so no two keys are equal."""
     x = m.x
