@@ -22,7 +22,7 @@ from pto.run.jit.ir import strided
 from pto.run.jit.ir.kinds import certain, unsupported_if
 from pto.run.jit.ir.strided import Access, Strided, distinct, span
 from pto.run.jit.llvm import text
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime import context
 from pto.run.jit.runtime.values import SPACE_NUMBERS, PointerDesc
@@ -121,7 +121,7 @@ class Loads(Words):
         self,
         src: PointerAt,
         dst: PointerAt,
-        width: Any,
+        width: Count,
         loop: BurstLoop,
         kind: DType,
         widen: bool,

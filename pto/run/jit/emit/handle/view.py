@@ -17,7 +17,7 @@ from pto.isa.meaning.scalar.arith import from_bits
 from pto.isa.row import types as t
 from pto.run.jit.emit.operation import Emit, OpContext
 from pto.run.jit.ir.kinds import certain, unsupported_if
-from pto.run.jit.llvm.index import Index, Number
+from pto.run.jit.llvm.index import Count, Index, Number
 from pto.run.jit.llvm.text import I64, Text, is_integer, width_of
 from pto.run.jit.llvm.value import FALSE, TRUE, Condition, Val, known_condition
 from pto.run.jit.runtime.context import Word
@@ -27,7 +27,7 @@ from pto.run.jit.runtime.values import Array, Lowered, PointerDesc, ScalarValue,
 FAULT, LEFT = 1, 2  # how a function ends: the reference says what is wrong, or does it all
 
 
-def bit(fact: Any) -> Condition:
+def bit(fact: object) -> Condition:
     """A condition as a bit of LLVM."""
     return fact if isinstance(fact, Condition) else known_condition(fact)
 
@@ -50,7 +50,7 @@ class Numbers:
         self.context = context
         self.statuses: set[int] = set()  # that the function may return, beside 0
 
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+    def require(self, fact: object, error: Callable[[], PtoError]) -> None:
         """Else the function ends, and the reference engine says why."""
         self.end_unless(fact, FAULT)
 
@@ -58,18 +58,18 @@ class Numbers:
         """Else the reference engine does the instruction."""
         self.end_unless(fact, LEFT)
 
-    def end_unless(self, fact: Any, status: int) -> None:
+    def end_unless(self, fact: object, status: int) -> None:
         known = bit(fact)
         if not known.is_true:
             self.statuses.add(status)
             self.x.leave_unless(known, lambda: self.x.do(f"ret i32 {status}"), ", !prof !2")
 
     def when(
-        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+        self, fact: object, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
         self.x.when(bit(fact), body, otherwise)
 
-    def least(self, a: Any, b: Any) -> Any:
+    def least(self, a: Count | Index, b: Count | Index) -> Any:
         if isinstance(a, Index):
             if a.step == 0:
                 return Index(a.lanes, self.least(a.start, b), 0)
@@ -79,7 +79,7 @@ class Numbers:
     def greatest(self, a: Number, b: Number) -> Number:
         return Number(self.x, self.x.greater(a.value, b.value))
 
-    def choose(self, fact: Any, a: Callable[[], Any], b: int) -> Number:
+    def choose(self, fact: object, a: Callable[[], Count], b: int) -> Number:
         known = bit(fact)
         if known.is_known:
             return self.number(a() if known.is_true else b)
@@ -131,7 +131,7 @@ class Numbers:
     def get(self, register: str, n: int = 0) -> Number:
         return Number(self.x, self.x.load("i64", self._register(register, n), 8))
 
-    def put(self, register: str, *words: Any) -> None:
+    def put(self, register: str, *words: Count) -> None:
         for n, word in enumerate(words):
             self.x.store("i64", self.number(word).value, self._register(register, n), 8)
         if register in registers.OPTIONAL:
@@ -209,10 +209,10 @@ class Guarded(Numbers):
         Numbers.__init__(self, s.x, s.e.word)
         self.s = s
 
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+    def require(self, fact: object, error: Callable[[], PtoError]) -> None:
         self.s.fault_unless(bit(fact))
 
-    def leave_unless(self, fact: Any, why: str = "operands overlap") -> None:
+    def leave_unless(self, fact: object, why: str = "operands overlap") -> None:
         """Leave the instruction to the reference engine unless a fact holds. Nothing has been
         written yet."""
         x, condition = self.s.x, bit(fact)

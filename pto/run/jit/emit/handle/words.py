@@ -23,7 +23,7 @@ from pto.run.jit.emit.operation import WORDS, OpContext
 from pto.run.jit.emit.tile import tile_layouts
 from pto.run.jit.ir import strided
 from pto.run.jit.ir.kinds import UnsupportedLowering, certain, expect, unsupported_if
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.text import I64, Text, is_integer
 from pto.run.jit.llvm.value import TRUE, Condition, Val, all_of
 from pto.run.jit.runtime.context import Word
@@ -90,14 +90,14 @@ class Words(Guarded):
 
     # ---- numbers
 
-    def known(self, number: Any) -> int:
+    def known(self, number: Count) -> int:
         found = self.number(number).known
         return expect(found, int, "a handle whose type is known only when it runs")
 
-    def below(self, number: Any, limit: int) -> Condition:
+    def below(self, number: Count, limit: int) -> Condition:
         return self.x.compare("ult", self.number(number).value, limit)
 
-    def spans(self, first: Any, size: Any, step: Any, limit: Any) -> Condition:
+    def spans(self, first: Count, size: Count, step: Count, limit: Count) -> Condition:
         first, size, step, limit = map(self.number, (first, size, step, limit))
         guard = (size == 0) | (first + (size - 1) * step < limit)
         for each in (first, size, step):
@@ -153,8 +153,8 @@ class Words(Guarded):
         memory: Val,
         address: Number,
         dtype: DType,
-        shape: Sequence[Any],
-        strides: Sequence[Any],
+        shape: Sequence[Count],
+        strides: Sequence[Count],
         layout: GlobalLayout,
     ) -> ViewAt:
         sizes, steps = [*map(self.number, shape)], [*map(self.number, strides)]
@@ -173,7 +173,7 @@ class Words(Guarded):
         five = (*[Number(self.x, 1)] * missing, *sizes)
         return ViewAt(memory, address, dtype, five, (*[whole] * missing, *steps), layout)
 
-    def part(self, view: ViewAt, offsets: Sequence[Any], sizes: Sequence[Any]) -> ViewAt:
+    def part(self, view: ViewAt, offsets: Sequence[Count], sizes: Sequence[Count]) -> ViewAt:
         x = self.x
         guard = TRUE
         address = view.address
@@ -211,7 +211,7 @@ class Words(Guarded):
         type: TileType,
         memory: int,
         address: Number,
-        region: Sequence[Any],
+        region: Sequence[Count],
         pitch: int | None,
         align: int,
     ) -> TileAt:
@@ -228,13 +228,13 @@ class Words(Guarded):
         return made
 
     def _made(
-        self, type: TileType, address: Number, region: Sequence[Any], pitch: int | None
+        self, type: TileType, address: Number, region: Sequence[Count | None], pitch: int | None
     ) -> TileAt:
         unsupported_if(any(n is None for n in region), "a valid region that is set later")
         rows, cols = map(self.number, region)
         return TileAt(SPACE_NUMBERS[type.space], address, type, (rows, cols), pitch)
 
-    def window(self, tile: TileAt, row: Any, col: Any, type: TileType, region: Any) -> TileAt:
+    def window(self, tile: TileAt, row: Count, col: Count, type: TileType, region: Any) -> TileAt:
         parent, at = native(tile), (self.number(row).value, self.number(col).value)
         stored, layout = tile_layouts.stored_shape(parent), tile_layouts.tile_layout(parent)
         alike = parent.type.layout == type.layout and parent.type.itemsize == type.itemsize
@@ -278,16 +278,16 @@ class Words(Guarded):
 
     # ---- flags between pipes
 
-    def _flag(self, keys: Sequence[Flag], n: Any) -> str:
+    def _flag(self, keys: Sequence[Flag], n: Count) -> str:
         start = certain(flag_offset(keys[0].src, keys[0].dst), int)
         self.s.e.unit.needs.flags.add(start)
         return self.x.at(self.context(Word.FLAGS), (self.number(n) * 4 + start).value)
 
-    def flag(self, keys: Sequence[Flag], n: Any) -> Number:
+    def flag(self, keys: Sequence[Flag], n: Count) -> Number:
         count = self.x.load("i32", self._flag(keys, n), 4)
         return Number(self.x, self.x.new(f"sext i32 {count} to i64"))
 
-    def set_flag(self, keys: Sequence[Flag], n: Any, count: Number) -> None:
+    def set_flag(self, keys: Sequence[Flag], n: Count, count: Number) -> None:
         low = self.x.new(f"trunc i64 {count.value} to i32")
         self.x.store("i32", low, self._flag(keys, n), 4)
 

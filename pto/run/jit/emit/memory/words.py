@@ -24,7 +24,7 @@ from pto.run.jit.emit.tile import copies
 from pto.run.jit.emit.tile import move as tile_moves
 from pto.run.jit.ir.kinds import UnsupportedLowering, unsupported_if
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.text import is_integer
 from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.values import Lowered, PointerDesc, ScalarValue, TileDesc, ViewDesc
@@ -41,19 +41,19 @@ class Words(Guarded):
 
     # ---- numbers
 
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+    def require(self, fact: object, error: Callable[[], PtoError]) -> None:
         self.guard = self.guard & self.fact(fact)
 
-    def fact(self, fact: Any) -> Condition:
+    def fact(self, fact: object) -> Condition:
         return bit(fact)
 
-    def known(self, flag: Any) -> bool:
+    def known(self, flag: object) -> bool:
         found = self.fact(flag)
         unsupported_if(not found.is_known, "a conversion that is known only when it runs")
         return found.is_true
 
     def when(
-        self, fact: Any, body: Callable[[], None], otherwise: Callable[[], None] | None = None
+        self, fact: object, body: Callable[[], None], otherwise: Callable[[], None] | None = None
     ) -> None:
         """A branch without a lowering is a host fallback, when it is taken."""
         x = self.x
@@ -73,7 +73,7 @@ class Words(Guarded):
         other = None if otherwise is None else lambda: way(otherwise)
         super().when(fact, lambda: way(body), other)
 
-    def counts(self, quantity: str, *numbers: Any, least: int = 0) -> None:
+    def counts(self, quantity: str, *numbers: Count, least: int = 0) -> None:
         for each in map(self.number, numbers):
             small = self.x.compare("ult", each.value, _MOST)
             self.guard = self.guard & small & (each >= least)
@@ -85,10 +85,10 @@ class Words(Guarded):
 
     # ---- pointers
 
-    def behind(self, pointer: PointerAt, nbytes: Any) -> PointerAt:
+    def behind(self, pointer: PointerAt, nbytes: Count) -> PointerAt:
         return replace(pointer, address=pointer.address + nbytes)
 
-    def owned(self, pointer: PointerAt, sub: Any = 0) -> PointerAt:
+    def owned(self, pointer: PointerAt, sub: Count = 0) -> PointerAt:
         number = self.number(sub).known
         return replace(pointer, memory=burst.owner(self.s, pointer.memory, pointer.space, number))
 
@@ -101,16 +101,18 @@ class Words(Guarded):
 
     # ---- bursts
 
-    def move(self, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]) -> None:
+    def move(
+        self, src: PointerAt, dst: PointerAt, width: Count, loops: Sequence[BurstLoop]
+    ) -> None:
         self.move_padded(src, dst, width, loops, 0, None)
 
     def move_padded(
         self,
         src: PointerAt,
         dst: PointerAt,
-        width: Any,
+        width: Count,
         loops: Sequence[BurstLoop],
-        wider: Any,
+        wider: Count,
         pads: Callable[..., None] | None,
     ) -> None:
         """Move bursts; written ones are `wider` bytes longer, and `pads` writes lines of them."""
@@ -118,11 +120,13 @@ class Words(Guarded):
             burst.Loop(*(self.number(n).value for n in (p.count, p.source, p.destination)))
             for p in loops or [BurstLoop(1, 0, 0)]
         ]
-        width, wider = (self.number(n).value for n in (width, wider))
-        transfer = Transfer(src.place, dst.place, width, turns, wider)
+        payload, room = (self.number(n).value for n in (width, wider))
+        transfer = Transfer(src.place, dst.place, payload, turns, room)
         move_bursts(self.s, transfer, self.guard, pads=pads)
 
-    def write(self, src: PointerAt, dst: PointerAt, width: Any, loops: Sequence[BurstLoop]) -> None:
+    def write(
+        self, src: PointerAt, dst: PointerAt, width: Count, loops: Sequence[BurstLoop]
+    ) -> None:
         self.guard = self.guard & plain_writes(self.s)
         self.move(src, dst, width, loops)
 
@@ -130,7 +134,7 @@ class Words(Guarded):
         self,
         src: PointerAt,
         dst: PointerAt,
-        width: Any,
+        width: Count,
         loops: Sequence[BurstLoop],
         pad: tuple[Number, DType],
         beside: tuple[Number, Number],

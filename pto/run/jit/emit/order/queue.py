@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pto.core.compact import Compact
 from pto.core.layout import ND
@@ -29,7 +28,7 @@ from pto.run.jit.emit.tile.move import beside, transfer
 from pto.run.jit.emit.tile.tile_layouts import tile_access
 from pto.run.jit.ir.kinds import expect
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.text import I64, Text
 from pto.run.jit.llvm.value import TRUE, Condition, Val
 from pto.run.jit.runtime.context import FIRST_SLOT, PEER_BUFFERS, QUEUE_WORDS, Context, Word
@@ -162,12 +161,12 @@ def _push(s: OpContext) -> Sequence[Lowered]:
     return []
 
 
-def _valid(s: OpContext, tile: TileDesc) -> Sequence[Any]:
+def _valid(s: OpContext, tile: TileDesc) -> Sequence[Number]:
     """The valid region of a tile, as numbers."""
     return [Number(s.x, n) for n in tile.valid]
 
 
-def _tells_region(made: Ring, whole: Sequence[Any]) -> Condition:
+def _tells_region(made: Ring, whole: Sequence[Count]) -> Condition:
     """True if this agent stores the region of the tile: of two sub-blocks that push one tile, the
     second may have none of it."""
     if made.way == ring.TO_VECTOR or made.split != ring.WHOLE:
@@ -226,7 +225,7 @@ def _into_local(s: OpContext, made: Ring, tile: TileDesc, how: PushConversion | 
     return fits, put
 
 
-def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Any]) -> Condition:
+def _in_boxes(x: Text, made: Ring, box: tuple[int, int], half: Sequence[Count]) -> Condition:
     """True if the second half starts at a box, or lies inside one."""
     guard = TRUE
     for first, many, side in zip(queue.part(made.split, 1, *half), half, box, strict=True):
@@ -270,7 +269,7 @@ def _to_cube(s: OpContext, made: Ring, tile: TileDesc, slot: TileType, address: 
     transfer(s, *tile.valid, to, tile_access(s, tile))
 
 
-def _values(numbers: Sequence[Any]) -> list[Val]:
+def _values(numbers: Sequence[Count]) -> list[Val]:
     return [n.value if isinstance(n, Number) else n for n in numbers]
 
 
@@ -328,7 +327,7 @@ def _out_of_global(s: OpContext, made: Ring, number: Number, tile: TileDesc) -> 
 def _pushed(made: Ring, number: Number) -> Sequence[Val]:
     """The region of an entry; for a vector sub-block its half."""
     x, place = made.s.x, made.region(number)
-    whole: list[Any] = [Number(x, x.load(I64, x.at(place, at), 8)) for at in (0, 8)]
+    whole: list[Number] = [Number(x, x.load(I64, x.at(place, at), 8)) for at in (0, 8)]
     return _values(queue.half_of(made.split, 0, *whole) if made.way == ring.TO_VECTOR else whole)
 
 

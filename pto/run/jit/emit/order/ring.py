@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pto.core.dtypes import DType
 from pto.isa.meaning.memory.registers import QUEUE_IDS
@@ -12,7 +11,7 @@ from pto.run.jit.emit.operation import OpContext
 from pto.run.jit.ir import strided
 from pto.run.jit.ir.kinds import unsupported_if
 from pto.run.jit.ir.strided import Access
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.text import I64
 from pto.run.jit.llvm.value import TRUE, Condition
 from pto.run.jit.runtime.context import GLOBAL, LOCAL, PLACE, QUEUE_WORDS, Word
@@ -62,7 +61,7 @@ class Ring:
     def _at(self, word: Number) -> str:
         return self.s.x.at(self.state, (word * 8).value)
 
-    def count(self, which: int, agent: Any = 0) -> Number:
+    def count(self, which: int, agent: Count = 0) -> Number:
         return Number(self.s.x, self.s.x.load(I64, self._at(agent + Number(self.s.x, which)), 8))
 
     def add(self, which: int) -> None:
@@ -88,7 +87,7 @@ class Ring:
         """Where the extents of an entry are."""
         return self._at(self.turn(number) * 2 + ring.REGIONS)
 
-    def matrix(self, number: Number, split: int, kind: DType, rows: Any, cols: Any) -> Matrix:
+    def matrix(self, number: Number, split: int, kind: DType, rows: Count, cols: Count) -> Matrix:
         """The view of a slot; of this agent's half, where `split` says that there are halves."""
         row, col = queue.part(split, self.me, rows, cols)
         pitch = queue.whole_of(split, self.me, rows, cols)[1]

@@ -17,7 +17,7 @@ from pto.run.jit.emit.handle.view import emits_in, inside
 from pto.run.jit.emit.handle.words import ViewAt, Words, native
 from pto.run.jit.emit.operation import CHEAP, WORDS, OpContext
 from pto.run.jit.ir.kinds import certain
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.text import I32, I64
 from pto.run.jit.llvm.value import TRUE, Condition
 from pto.run.jit.runtime.context import Word
@@ -59,7 +59,7 @@ class SignalWords(Words):
         offset = self.s.case.profile.sync.second_vector_id_offset
         return self.below(number, 2 * offset if offset else SIGNAL_IDS // 2)
 
-    def _signal(self, to: Receiver, sender: Any) -> str:
+    def _signal(self, to: Receiver, sender: Count) -> str:
         side, sub, number = to
         heard = self.number(sub) + receiver(side)
         within = (self.number(number) * 2 + sender) * 8
@@ -67,10 +67,10 @@ class SignalWords(Words):
             self.context(Word.SIGNALS), (heard * _EACH + within + signal_offset(0)).value
         )
 
-    def signal(self, to: Receiver, sender: Any) -> Number:
+    def signal(self, to: Receiver, sender: Count) -> Number:
         return self._at(self._signal(to, sender))
 
-    def set_signal(self, to: Receiver, sender: Any, count: Number) -> None:
+    def set_signal(self, to: Receiver, sender: Count, count: Number) -> None:
         self.x.store(I64, count.value, self._signal(to, sender), 8)
 
     # ---- barriers of all cores

@@ -70,7 +70,7 @@ class _Inline(Mover):
         super().__init__(s.x, tiles, s.e.word, _is_alone(s))
         self._spot = s
 
-    def require(self, fact: Any, error: Callable[[], PtoError]) -> None:
+    def require(self, fact: object, error: Callable[[], PtoError]) -> None:
         self._spot.fault_unless(bit(fact))
 
     def array(self, count: int) -> Array:

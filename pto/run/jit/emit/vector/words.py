@@ -21,7 +21,7 @@ from pto.run.jit.ir import kinds
 from pto.run.jit.ir.kinds import Kind, unsupported_if
 from pto.run.jit.llvm import lane_masks as masks
 from pto.run.jit.llvm import lanes, shuffles
-from pto.run.jit.llvm.index import Number
+from pto.run.jit.llvm.index import Count, Number
 from pto.run.jit.llvm.lanes import Symbol
 from pto.run.jit.llvm.text import vector
 from pto.run.jit.llvm.value import Condition, Val, all_of, facts
@@ -40,7 +40,7 @@ class Words(vmi.Words):
     def number(self, value: Any) -> Number:
         return super(vmi.Words, self).number(value)
 
-    def _distance(self, count: Any, step: int) -> Number:
+    def _distance(self, count: Count, step: int) -> Number:
         """Bytes that an address is moved by; the count is not so large that this wraps."""
         found = self.number(count)
         self.s.fault_unless(near(self.x, found.value))
@@ -55,7 +55,7 @@ class Words(vmi.Words):
 
     # ---- items that follow each other
 
-    def _at(self, access: ItemAccess, place: PointerDesc, count: Any, step: int) -> str:
+    def _at(self, access: ItemAccess, place: PointerDesc, count: Count, step: int) -> str:
         """The machine address of an access, checked for bounds and alignment."""
         x, nbytes = self.x, access.count * access.dtype.itemsize
         address = x.add(place.address, self._distance(count, step).value)
@@ -66,7 +66,7 @@ class Words(vmi.Words):
         self.s.fault_unless(guard)
         return self.s.pointer(place.memory, address)
 
-    def load(self, access: ItemAccess, source: PointerDesc, count: Any = 0, step: int = 1) -> Any:
+    def load(self, access: ItemAccess, source: PointerDesc, count: Count = 0, step: int = 1) -> Any:
         at, item = self._at(access, source, count, step), kinds.symbol_type(access.dtype)
         if access.build is None:
             spot = self._of(access.count)
@@ -107,7 +107,7 @@ class Words(vmi.Words):
         target: PointerDesc,
         values: Symbol,
         on: Symbol | None,
-        count: Any = 0,
+        count: Count = 0,
         step: int = 1,
     ) -> None:
         at, bits = self._at(access, target, count, step), "" if on is None else str(on.name)
@@ -125,7 +125,7 @@ class Words(vmi.Words):
         target: PointerDesc,
         values: Symbol,
         apart: int,
-        count: Any,
+        count: Count,
         step: int,
     ) -> None:
         """Store items that are too far apart for one vector, one by one."""
@@ -141,7 +141,7 @@ class Words(vmi.Words):
 
         x.loop(values.lanes.count, 1, one)
 
-    def moved(self, pointer: PointerDesc, count: Any, step: int = 0) -> PointerDesc:
+    def moved(self, pointer: PointerDesc, count: Count, step: int = 0) -> PointerDesc:
         size = step or (pointer.elem.itemsize if pointer.elem is not None else 0)
         unsupported_if(not size, "a pointer without elements")
         address = self.x.add(pointer.address, self._distance(count, size).value)
@@ -188,11 +188,11 @@ class Words(vmi.Words):
         spot, bits = self._of(VREG_BYTES // width), masks.at_width(self.x, mask, width)
         return self.take([spot.symbol(kinds.BOOL, bits)], np.arange(count))
 
-    def first(self, gate: Gate, count: Any) -> Mask:
+    def first(self, gate: Gate, count: Count) -> Mask:
         least = self.greatest(self.number(count), Number(self.x, 0))
         return masks.first(self.x, gate.width, least.value)
 
-    def tail(self, gate: Gate, count: Any) -> tuple[Mask, Number]:
+    def tail(self, gate: Gate, count: Count) -> tuple[Mask, Number]:
         left = self.number(count) - gate.lanes
         return self.first(gate, count), self.greatest(left, Number(self.x, 0))
 
@@ -246,7 +246,7 @@ class Words(vmi.Words):
         return Stream((-1, 0, 0, 0, _NOTHING))
 
     def append(
-        self, state: Stream, to: PointerDesc, data: Symbol, nbytes: Any, stays: bool
+        self, state: Stream, to: PointerDesc, data: Symbol, nbytes: Count, stays: bool
     ) -> Stream:
         x = self.x
         s = self.s
