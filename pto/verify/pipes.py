@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pto.core.errors import Diagnostic, Note
-from pto.ir.graph import Module, Operation
+from pto.ir.graph import Block, Module, Operation
+from pto.isa.meaning.order.ring import period_of
 from pto.isa.row.attributes import Bool, integer, word
-from pto.isa.row.order import Allocate, OfQueue, OpenQueue, Pop, Push, QueueSlots
+from pto.isa.row.order import Allocate, Free, OfQueue, OpenQueue, Pop, Push, QueueSlots
+from pto.isa.row.traits import Control
 from pto.isa.row.types import TileBuf
+from pto.isa.rules.rule import LIBRARY
 from pto.target.facts import Profile
 
 # The bit of dir_mask that a frontend user needs, by its side: cube to vector, vector to cube.
@@ -56,6 +60,8 @@ def check(module: Module, profile: Profile) -> Iterator[Diagnostic]:
             if is_end(op):
                 ends.append(_end(op, function, profile))
                 yield from _anchored(op, ends[-1])
+                if profile.sync.queue_slots == "local":
+                    yield from _popped_ahead(function, ends[-1])
         yield from _addressed(function)
     for end in ends:
         yield from _own_split(end)
@@ -149,6 +155,49 @@ def _anchored(op: Operation, end: QueueEnd) -> Iterator[Diagnostic]:
             "requires local_addr to come from pto.reserve_buffer or "
             "pto.import_reserved_buffer when 'flag_base' is not explicit",
         )
+
+
+def _popped_ahead(function: Operation, end: QueueEnd) -> Iterator[Diagnostic]:
+    """Pops of a queue whose last tile was not freed, where slots are freed together. TFREE of a5
+    signals by the number of tiles that were popped, not freed: pto-isa a5/TFree.hpp."""
+    count, _ = slots(end.op)
+    if not end.is_local or period_of(count) < 2 or not function.has_body:
+        return
+    late = dict[Operation, Operation]()
+    _taken(function.regions[0].block, set(end.users), None, late)
+    for pop, before in late.items():
+        note = Note("the tile that is not free is taken here", before.loc)
+        yield pop.finding(LIBRARY, _AHEAD, "warning", (note,), _COPY)
+
+
+_AHEAD = (
+    "takes a tile of a queue before the last one is freed: the header counts pops, so that it would"
+    " signal no free slot, or too many"
+)
+_COPY = "free each tile before the next pop of its queue; copy it if it is needed longer"
+
+
+def _taken(
+    block: Block,
+    users: AbstractSet[Operation],
+    last: Operation | None,
+    late: dict[Operation, Operation],
+) -> Operation | None:
+    """The pop whose tile is not free behind a block; `last`: in front of it. `late` gets the pops
+    of a tile before the one in front is freed."""
+    for op in block.ops:
+        if op in users and isinstance(op.order, Pop):
+            if last is not None:
+                late.setdefault(op, last)
+            last = op
+        elif op in users and isinstance(op.order, Free):
+            last = None
+        ends = [_taken(b, users, last, late) for region in op.regions for b in region.blocks]
+        if op.control is Control.FOR or op.control is Control.WHILE:
+            for b in (b for region in op.regions for b in region.blocks):
+                _taken(b, users, ends[-1], late)
+        last = next((end for end in ends if end is not None), None) if ends else last
+    return last
 
 
 def _own_split(end: QueueEnd) -> Iterator[Diagnostic]:
