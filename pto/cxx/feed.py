@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pto.core.dtypes import DType, dtype
@@ -17,6 +17,7 @@ from pto.cxx import operands as o
 from pto.cxx import records as r
 from pto.cxx import vector_calls as v
 from pto.cxx.counted import code
+from pto.cxx.forms import by_name
 from pto.cxx.memory import ProgramMemory
 from pto.cxx.program_calls import called
 from pto.ir.builder import INDEX, scalar_type
@@ -26,6 +27,7 @@ from pto.isa.order.queue_setup import GLOBAL_QUEUE, LOCAL_QUEUE
 from pto.isa.row.attributes import Bool, Int
 from pto.isa.row.types import PipeHandle, Ptr, TileBuf
 from pto.isa.tile.debug import GET_ELEMENT
+from pto.isa.tile.img2col import CONVOLUTION_STATE
 from pto.run import sites as s
 from pto.run.machine.core import Core
 from pto.run.machine.device import Device
@@ -52,6 +54,13 @@ _KEPT = 1 << 15  # cached records of an agent
 
 # Of a call site: indices of the values that its plans depend on, and what makes a plan.
 _Decoded = tuple[tuple[int, ...], Callable[[Sequence[int], "AgentState"], o.Plan]]
+
+
+@cache
+def _reads_geometry(name: str) -> bool:
+    """True for calls that load registers with the geometry of a tile and touch no byte of it."""
+    found = by_name().get(name, ())
+    return bool(found) and all(form.row.family is CONVOLUTION_STATE for form in found)
 
 
 class BuildSide:
@@ -119,7 +128,8 @@ class BuildSide:
                 call = r.read(key, self.build)
             except PtoError:  # reported when the record is executed
                 return False, []
-            tiles = [(o.type.tile, o.at) for o in call.operands if isinstance(o.type, TileBuf)]
+            placed = () if _reads_geometry(call.name) else call.operands
+            tiles = [(o.type.tile, o.at) for o in placed if isinstance(o.type, TileBuf)]
             entry = self._tiles[key] = (call.name == "TPOP", tiles)
         return entry
 

@@ -86,7 +86,7 @@ CLASSES = {
     "rearrange": cost("vector", "guess", "two instructions", fixed=25, slope=2),
     "transpose": cost("vector", "measured", "transposes of cann-bench", fixed=25, slope=46),
     "block_sort": cost("vector", "vendor", "vecdoc: 2 elements a cycle", fixed=22.5, element=0.5),
-    "merge": cost("vector", "measured", "topk; vecdoc has 0.5", fixed=22.5, element=1.5),
+    "merge": cost("vector", "measured", "topk; vecdoc has 0.5", fixed=22.5, element=1.62),
     "gather": cost("vector", "vendor", "vecdoc: 5 elements a cycle", fixed=26, element=0.2),
     "simt": cost("vector", "guess", "the profile has no SIMT", fixed=26, slope=2),
     # ---- order, and the scalar unit

@@ -60,6 +60,11 @@ __global__ AICORE void k(__gm__ float* out, __gm__ half* map, __gm__ half* filte
 """
 
 
+UNPLACED = """
+    ConvTile<TileType::Mat, half, C1 * M * 32, Layout::NC1HWC0, ConvTileShape<1, C1, H, W, 16>> y;
+"""
+
+
 def convolved(x: np.ndarray, filters: np.ndarray) -> np.ndarray:
     """x [C, H, W] by filters [N, C, 3, 3], padded by one, as [H, W, N]."""
     _, h, w = x.shape
@@ -92,6 +97,27 @@ def test_a_convolution_is_what_loops_compute(kernel, profile, layout, turn):
     want = turn(convolved(x.astype(float), filters.astype(float)))
     assert np.array_equal(out, want.reshape(-1))
     assert not [d for d in conv.sanitize(out, blocks, fractal) if d.code != "PTO-R004"]
+
+
+def test_registers_take_the_geometry_of_a_tile_without_an_address(kernel):
+    """SETFMATRIX and SET_IMG2COL_PADDING read what a tile says of itself, none of its bytes."""
+    before = "    TLOAD(x, gmap);"
+    geometry = CONV[CONV.index("    x.SetFmapH") : CONV.index("    for (int at")]
+    text = CONV.replace(geometry, "").replace(
+        before, f"{UNPLACED}{geometry.replace('x.', 'y.')}{before}"
+    )
+    text = text.replace("SETFMATRIX(x)", "SETFMATRIX(y)").replace("PADDING(x)", "PADDING(y)")
+    assert "x.Set" not in text
+    text = text.replace(
+        "    for (int at",
+        geometry[: geometry.index("    SETF")].replace("pads", "others") + "    for (int at",
+    )
+    x, filters = np.ones((32, 4, 8), np.float16), np.ones((32, 32, 3, 3), np.float16)
+    out = np.zeros(4 * 8 * 32, np.float32)
+    conv = kernel(text, "k<2, 4, 8, 32, Layout::NHWC>", profile="a5", sides=("cube",))
+    conv(out, x.reshape(2, 16, 4, 8).transpose(0, 2, 3, 1).copy(), filters)
+    want = convolved(x.astype(float), filters.astype(float))
+    assert np.array_equal(out, want.reshape(-1))
 
 
 TURN = """

@@ -26,6 +26,7 @@ PASSES = 24
 _DRIFT = 8  # after n transfers, cores are out of step by n / 8 of them ...
 _WIDEST = 4  # ... and at most by so many
 _RECENT = 16  # transfers over which the load of memory is taken
+_PRESENT = 1e-3  # share of misses up to which a transfer finds its data in the cache
 _CLOSE = 1e-4  # of the whole run: smaller changes of times are ignored
 
 
@@ -138,7 +139,7 @@ def settle(
     transfers = _Transfers([prices[i] for i in items], load)
     servers = Servers(load, chip, mhz)
     occupancy[items] = alone = transfers.occupancy()
-    cold = items[(load.missed > 0) & ~load.writes][:1]
+    cold = items[(load.missed > _PRESENT) & ~load.writes][:1]
     served, filled = np.zeros(items.size), np.zeros(items.size)
     passes = 0
     while True:

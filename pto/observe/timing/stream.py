@@ -159,7 +159,9 @@ class Recording(Model[Stamp, _Recorded, TimedTask], Observer):
         if code is not None and agent.count:  # the first operation is part of the launch overhead
             self._ran(agent, event, code)
         agent.count += 1
-        task = TimedTask(event.op, event.pipe, agent.count, event.effect, needs=self.needs)
+        task = TimedTask(
+            event.op, event.pipe, agent.count, event.effect, mark=event.mark, needs=self.needs
+        )
         self.last, self.needs = task, ()
         work = event.work or (touched(event.accesses) if event.accesses else None)
         if work is not None:

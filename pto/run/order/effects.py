@@ -59,10 +59,20 @@ class BufferRelease:
 @dataclass(frozen=True, slots=True)
 class UnitFlag:
     """The unit flag of an operation on the accumulator: the state that it waits for (`full` for a
-    transfer, `free` for a matmul) and the state that it sets when it is done."""
+    transfer, `free` for a matmul) and the state that it sets when it is done, of which bytes."""
 
     waits: Literal["full", "free"]
     sets: Literal["full", "free", ""]
+    start: int = 0
+    end: int = 1 << 32  # the whole accumulator, where the bytes are not known
+
+    def of(self, address: int, nbytes: int) -> UnitFlag:
+        """The same of a tile."""
+        return UnitFlag(self.waits, self.sets, address, address + nbytes)
+
+    def follows(self, other: UnitFlag) -> bool:
+        """True if it waits for the state that `other` sets."""
+        return other.sets == self.waits and self.start < other.end and other.start < self.end
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,11 +230,10 @@ class Model(ABC, Generic[S, P, I]):
 
     def _marker(self, unit: Issuer[S, P, I], item: I) -> I | None:
         """The first earlier operation that sets the state for which a unit flag waits."""
-        waits = item.mark.waits if item.mark is not None else ""
-        for other in unit.marked:
+        for other in unit.marked if item.mark is not None else ():
             if other.number >= item.number:
                 break
-            if other.mark is not None and other.mark.sets == waits:
+            if other.mark is not None and item.mark.follows(other.mark):
                 return other
         return None
 
@@ -276,8 +275,8 @@ class Model(ABC, Generic[S, P, I]):
         for releases, number in item.after:
             releases.complete(number, pipe.publish())
         if mark is not None and mark.sets:
-            stamp, old = pipe.publish(), unit.marks.get(mark.sets)
-            unit.marks[mark.sets] = stamp if old is None else self.merged(stamp, old)
+            stamp, old = pipe.publish(), unit.marks.get(mark)
+            unit.marks[mark] = stamp if old is None else self.merged(stamp, old)
         item.is_done = True
         if pipe is unit.pipes.get("S"):
             unit.version += 1
@@ -294,8 +293,9 @@ class Model(ABC, Generic[S, P, I]):
             if pipe is not scalar:
                 pipe.join(scalar.handed())
             pipe.seen = unit.version
-        if item.mark is not None and item.mark.waits in unit.marks:
-            pipe.join(unit.marks[item.mark.waits])
+        for other in unit.marks if item.mark is not None else ():
+            if item.mark.follows(other):
+                pipe.join(unit.marks[other])
 
     def _pump(self, unit: Issuer[S, P, I]) -> None:
         """Run the parked operations of an agent as far as possible."""

@@ -80,7 +80,7 @@ class Issuer(Generic[S, P, I]):
     flags: dict[Flag, deque[tuple[S, I]]] = field(default_factory=dict[Flag, deque[tuple[S, I]]])
     buffers: dict[int, Releases[S]] = field(default_factory=dict[int, Releases[S]])  # by id
     marked: list[I] = field(default_factory=list[I])  # with a unit flag, not done
-    marks: dict[str, S] = field(default_factory=dict[str, S])  # stamps by state of the unit flag
+    marks: dict[fx.UnitFlag, S] = field(default_factory=dict[fx.UnitFlag, S])  # stamps by setter
     version: int = 0  # grows when the clock of the scalar unit may have changed
 
     def items(self) -> Iterator[I]:

@@ -12,6 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pto.core.errors import fail
+from pto.core.memory import Space
 from pto.core.pointer import Pointer
 from pto.core.tile import Tile
 from pto.ir.graph import Operation
@@ -26,7 +27,7 @@ from pto.isa.row.traits import Control
 from pto.isa.rules.rule import Case
 from pto.plan.stores import is_global
 from pto.run.machine.core import Core
-from pto.run.order.resolve import effect_of, issuing_pipe
+from pto.run.order.resolve import effect_of, issuing_pipe, mark_of
 from pto.run.reference.code import Regs, Step
 from pto.run.watch.events import Hook, InstructionEvent, Made, Observer, counted
 
@@ -197,10 +198,14 @@ class DryRun(Hook):
     ) -> Callable[[Core, Regs, Any], None]:
         tell, pipe = self.observer.event, issuing_pipe(case)([])
         counters = counted(compiler.counters(op))
+        mark, slot = mark_of(op), _accumulator(compiler, op)
 
         def told(core: Core, regs: Regs, work: Work | None) -> None:
-            if work is not None:
-                tell(InstructionEvent(op, core, pipe, [], counters(regs), None, work))
+            if work is None:
+                return
+            tile = None if mark is None or slot is None else regs[slot]
+            flag = mark.of(tile.address, tile.nbytes) if mark and isinstance(tile, Tile) else mark
+            tell(InstructionEvent(op, core, pipe, [], counters(regs), None, work, mark=flag))
 
         return told
 
@@ -238,6 +243,12 @@ def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
     """The slot of the first value of each operand of its row."""
     groups = [op.group(o.name) for o in op.row.operands]
     return [compiler.slot(g[0]) if g else None for g in groups]
+
+
+def _accumulator(compiler: Compiler, op: Operation) -> int | None:
+    """The slot of the operand that is a tile of the accumulator."""
+    tiles = (v for v in op.operands if isinstance(v.type, t.TileBuf))
+    return next((compiler.slot(v) for v in tiles if v.type.tile.space is Space.L0C), None)
 
 
 def is_only_data(op: Operation) -> bool:

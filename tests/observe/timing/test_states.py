@@ -10,6 +10,7 @@ from examples.timing.flash_attention import flash_attention, shapes
 from examples.timing.operators import copy
 from pto.core.errors import PtoError
 from pto.isa.cost.work import GlobalRegion
+from pto.observe.timing import bench
 from pto.observe.timing.cache import LINE, Cache
 
 LINES = 1000  # the cache holds
@@ -121,3 +122,12 @@ def test_inputs_larger_than_the_cache_are_new_unless_the_launch_before_read_them
     read, _, new = launches(state, *(load(n, 100) for n in range(0, 5 * LINES, 100)))
     assert read > 4 * LINES
     assert new == pytest.approx(read if is_new else 0)
+
+
+def test_a_warm_launch_does_not_wait_for_cold_memory() -> None:
+    """Every byte is in the L2 cache: the first ones come as the later ones."""
+    args = shapes(128, 1024, 1)
+    cold, warm = (flash_attention.time(*args, cache=state) for state in ("cold", "warm"))
+    waited = bench("910b1", "a2a3").chip.launches["mix"].cold_us
+    assert warm.hbm_bytes < 1000
+    assert cold.us - warm.us > 0.8 * waited
