@@ -42,8 +42,7 @@ Where it is wrong, and why:
 - The share of MTE3 where results stay in the cache under full memory, and the scalar work of a
   library are not modelled.
 - Copies to UB in four slices, and of 12,287 columns on the 910B1, are 14 to 17 % faster here than
-  measured; with the rate of arrays that are new to the chip they would be within 11 %, and the other
-  copies and additions further off. The cause is not known.
+  measured. The cause is not known.
 
 Kernels of others in C++, unmodified, have [a table of their own](timing_cpp.md).
 """

@@ -4,7 +4,8 @@ Sources: `add`, `datacopy`, `vendor matmul`: README tables of asc-devkit's best 
 `conv2d`, `topk`: README tables of pto-isa's kernels. `vecdoc`: asc-devkit's table of theoretical
 vector throughput. `cce`: pto-isa's cost model of 910B3, `fitted`: its table of tile operations.
 `dhrystone`: the report of pto-isa's `t_dhrystone`. `cumsum`, `kkt`, `wy_fast`, `chunk_h`,
-`chunk_o`: kernels of megagdn-pto. `pypto`: its platform files and simulator.
+`chunk_o`: kernels of megagdn-pto. `jit`: flash attention of pto-isa's demo of just-in-time
+compilation, four blocks with a host of x86_64. `pypto`: its platform files and simulator.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ CHIP = Chip(
     launches={
         "vector": LaunchCost(2.2, 0.3),  # elementwise of cann-bench below 20 MB
         "cube": LaunchCost(6.3, 5.0),  # gemm and conv2d at their smallest
-        "mix": LaunchCost(6.3, 5.0),  # as of the cube
+        "mix": LaunchCost(4.1, 7.2),  # jit: launches on warm data; the sum is that of the cube
     },
     hbm_read=1.50e12,  # datacopy
     hbm_write=1.56e12,  # add, case 4
