@@ -230,10 +230,13 @@ class Model(ABC, Generic[S, P, I]):
 
     def _marker(self, unit: Issuer[S, P, I], item: I) -> I | None:
         """The first earlier operation that sets the state for which a unit flag waits."""
-        for other in unit.marked if item.mark is not None else ():
+        mark = item.mark
+        if mark is None:
+            return None
+        for other in unit.marked:
             if other.number >= item.number:
                 break
-            if other.mark is not None and item.mark.follows(other.mark):
+            if other.mark is not None and mark.follows(other.mark):
                 return other
         return None
 
@@ -293,9 +296,10 @@ class Model(ABC, Generic[S, P, I]):
             if pipe is not scalar:
                 pipe.join(scalar.handed())
             pipe.seen = unit.version
-        for other in unit.marks if item.mark is not None else ():
-            if item.mark.follows(other):
-                pipe.join(unit.marks[other])
+        if (mark := item.mark) is not None:
+            for other, stamp in unit.marks.items():
+                if mark.follows(other):
+                    pipe.join(stamp)
 
     def _pump(self, unit: Issuer[S, P, I]) -> None:
         """Run the parked operations of an agent as far as possible."""

@@ -247,8 +247,10 @@ def slots_of(compiler: Compiler, op: Operation) -> list[int | None]:
 
 def _accumulator(compiler: Compiler, op: Operation) -> int | None:
     """The slot of the operand that is a tile of the accumulator."""
-    tiles = (v for v in op.operands if isinstance(v.type, t.TileBuf))
-    return next((compiler.slot(v) for v in tiles if v.type.tile.space is Space.L0C), None)
+    for value in op.operands:
+        if isinstance(value.type, t.TileBuf) and value.type.tile.space is Space.L0C:
+            return compiler.slot(value)
+    return None
 
 
 def is_only_data(op: Operation) -> bool:
