@@ -39,7 +39,8 @@ The times are **predictions** of the [timing model](timing.md), launches include
 columns "as written", "optimised", "share" and "HAP" was measured. *As written* is the kernel of the
 file, *optimised* the schedule that [`optimize=True`](guide/optimize.md) finds for it; the cell is
 empty where control flow depends on data, which the optimiser does not take, where it finds nothing
-faster, and without a baseline. *Share* is the bound of the benchmark by the smaller time. *Baseline* is the time of
+faster, and without a baseline. *Share* is the bound of the benchmark by the smaller time.
+*Baseline* is the time of
 the vendor's operator that the benchmark published for the chip (`tasks/metadata`, read in November
 2026); it is empty where the benchmark derived it from the bound. HAP is (baseline - bound) / (time
 - bound + baseline - bound): 0.5 is the baseline, 1 the bound. [Published launches](timing_rows.md)
