@@ -38,8 +38,8 @@ reference on both engines (`tests/examples/test_operators.py`).
 The times are **predictions** of the [timing model](timing.md), launches included: nothing in the
 columns "as written", "optimised", "share" and "HAP" was measured. *As written* is the kernel of the
 file, *optimised* the schedule that [`optimize=True`](guide/optimize.md) finds for it; the cell is
-empty where control flow depends on data, which the optimiser does not take, where it finds nothing
-faster, and without a baseline. *Share* is the bound of the benchmark by the smaller time.
+empty where it was not searched for, as without a baseline and where control flow depends on data,
+and where nothing is faster. *Share* is the bound of the benchmark by the smaller time.
 *Baseline* is the time of
 the vendor's operator that the benchmark published for the chip (`tasks/metadata`, read in November
 2026); it is empty where the benchmark derived it from the bound. HAP is (baseline - bound) / (time
