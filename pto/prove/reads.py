@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
+from pto.core.layout import ND
 from pto.core.memory import Role
 from pto.core.tile import TileType
 from pto.ir.graph import Operation, Value
@@ -25,12 +26,13 @@ from pto.isa.row.instr import Instr
 from pto.isa.row.order import Within
 from pto.isa.row.traits import RegionRule
 from pto.isa.rules.rule import Case
+from pto.isa.tile.debug import GET_ELEMENT
 from pto.plan.buffers import FunctionPlan
 from pto.prove.assume import ANY, Stated
 from pto.prove.filled import Target, filled
 from pto.prove.flow import PeeledWalk
 from pto.prove.nodes import Undecided
-from pto.prove.number import ZERO, number, quotient
+from pto.prove.number import ZERO, Number, number, quotient
 from pto.prove.order import Problem
 from pto.prove.parts import TilePart, WrittenPart, are_two, as_line, covers
 from pto.prove.regions import stated_region
@@ -112,6 +114,8 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
                     part = self._product(op, part)
                 if operand.name == _MASK or (role == "out" and op.traits.region is RegionRule.BITS):
                     part = self._bits(op, part)
+                if row is GET_ELEMENT:
+                    part = self._element(op, part)
                 if role == "in" or (role == "inout" and not is_window):
                     reads.append((operand.name, self._window(op, part) if is_window else part))
                 if role != "in":
@@ -136,6 +140,23 @@ class _ReadWalk(PeeledWalk[WrittenPart]):
         size = self._part(op, op.group(of_data[0])[0])
         bits = 8 * part.tile.itemsize
         return replace(part, rows=size.rows, cols=quotient(size.cols + bits - 1, number(bits)))
+
+    def _element(self, op: Operation, part: TilePart) -> TilePart:
+        """The element at an offset: terms that are multiples of a row choose the row. If that is
+        not how the offset was made, the column is not known to be inside."""
+        source, offset = op.group("src")[0], op.operand("offset")
+        maker = source.maker
+        if offset is None or part.tile.layout != ND or (maker and maker.body is SUBVIEW):
+            raise Undecided(op, "the element that it reads is not followed")
+        at, pitch = self.values.number(offset), part.tile.cols
+        if part.tile.rows == 1:
+            row, col = ZERO, at
+        else:
+            whole = {(atom, n // pitch) for atom, n in at.terms if n % pitch == 0}
+            row = Number(frozenset(whole), at.rest // pitch)
+            col = at - row.times(pitch)
+        one = number(1)
+        return replace(part, row=part.row + row, col=part.col + col, rows=one, cols=one)
 
     def _window(self, op: Operation, part: TilePart) -> TilePart:
         """The part of a source that an operation with a window reads, as large as its

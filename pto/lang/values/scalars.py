@@ -383,6 +383,19 @@ def is_at_least(number: object, bound: int) -> bool:
     return isinstance(number, Scalar) and _within("max", number, bound) is number
 
 
+def is_at_most(number: object, bound: object) -> bool:
+    """True if the known bounds of an integer of the run are not above `bound`."""
+    return isinstance(number, Scalar) and _within("min", number, bound) is number
+
+
+def remainder(number: Extent, step: int) -> Extent:
+    """number % step; a number of Python where terms that only the run knows are multiples."""
+    linear = linear_of(number)
+    if linear is not None and all(times % step == 0 for times in linear.terms.values()):
+        return linear.const % step
+    return number % step
+
+
 def _within(sign: str, a: object, b: object) -> object:
     """The result of min and max that the known bounds decide, such as max(x, 0) = x; else None."""
     x, bound = (b, a) if type(a) is int else (a, b)

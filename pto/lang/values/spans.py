@@ -5,7 +5,16 @@ from __future__ import annotations
 from pto.lang.call.place import mistake
 from pto.lang.call.session import current
 from pto.lang.values.linear import Linear
-from pto.lang.values.scalars import Extent, Scalar, arith, is_at_least, is_number, linear_of
+from pto.lang.values.scalars import (
+    Extent,
+    Scalar,
+    arith,
+    is_at_least,
+    is_at_most,
+    is_number,
+    linear_of,
+    select,
+)
 
 
 class WindowSpan:
@@ -35,7 +44,20 @@ class WindowSpan:
         inner = span(key, self.extent)
         is_open, is_whole = (a and b for a, b in zip(self._kind, inner._kind, strict=True))
         start = arith("+", self.start, inner.start)
+        if isinstance(inner.start, Scalar) and (leaves := self._leaves(inner)) is not None:
+            start = select(leaves, -1, start)  # outside of the array, which is an error of the run
         return WindowSpan(start, inner.extent, inner.is_index, is_open, is_whole, inner.length)
+
+    def _leaves(self, inner: WindowSpan) -> Scalar[object] | None:
+        """The condition on which a part leaves the sub-range and may stay inside of the array;
+        None if it never does. A slice is cut at the end of the sub-range, an index is not."""
+        begin, end = inner.start, self.extent
+        before = after = None
+        if not (is_number(self.start) and self.start == 0) and not is_at_least(begin, 0):
+            before = begin < 0
+        if inner.is_index and not (self.is_open or (is_number(end) and is_at_most(begin, end - 1))):
+            after = begin >= end
+        return after if before is None else before if after is None else before | after
 
     @property
     def _kind(self) -> tuple[bool, bool]:

@@ -21,7 +21,7 @@ from pto.lang.call.place import mistake
 from pto.lang.call.session import Session, ValueHandle, current
 from pto.lang.values.elements import element
 from pto.lang.values.operators import Operators
-from pto.lang.values.scalars import Extent, arith, as_value, is_number
+from pto.lang.values.scalars import Extent, arith, as_value, is_number, remainder
 from pto.lang.values.spans import WindowSpan, in_ones
 from pto.lang.values.spans import span as span_of
 
@@ -138,7 +138,11 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
         return view_of(self.pointer, self.dtype, tuple(shape), tuple(strides))
 
     def _stepped(self, keys: list[Extent]) -> View:
-        """A window with steps: a plain window on an array with multiplied strides."""
+        """A window with steps: a plain window on an array with multiplied strides.
+
+        The array begins less than a step behind the old one, so that a start before the first
+        element is one in the window too.
+        """
         shape = list(self.shape)
         strides = list(self.strides)
         offset = 0
@@ -152,12 +156,17 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
                     f" {key.step!r}",
                     help="pto.flip(t) reverses a tile",
                 )
+            step = key.step
             span = span_of(slice(key.start, key.stop), shape[n])
-            offset = arith("+", offset, arith("*", span.start, strides[n]))
-            shape[n] = arith("//", arith("+", span.extent, key.step - 1), key.step)
-            strides[n] = arith("*", strides[n], key.step)
+            first, rest = arith("//", span.start, step), remainder(span.start, step)
+            offset = arith("+", offset, arith("*", rest, strides[n]))
+            shape[n] = _in_steps(arith("-", shape[n], rest), step)
+            strides[n] = arith("*", strides[n], step)
+            count = _in_steps(span.length, step)
             keys[n] = (
-                slice(None) if is_number(shape[n]) and key.stop is not None else slice(0, None)
+                slice(first if key.start is not None else None, None)
+                if span.is_open
+                else slice(first, arith("+", first, count))
             )
         operands = {"ptr": self.pointer, "offset": as_value(offset, INDEX)}
         type = pointer_type(self.dtype)
@@ -226,6 +235,11 @@ class Global(Elsewhere, ValueHandle, Generic[*E]):
                 f"an array with named sizes cannot be {action} inside a kernel",
                 help="do it to the array before the call, or leave the names out",
             )
+
+
+def _in_steps(length: Extent, step: int) -> Extent:
+    """The number of elements of a slice with a step."""
+    return arith("//", arith("+", length, step - 1), step)
 
 
 def contiguous(shape: Sequence[Extent]) -> Sizes:
@@ -432,8 +446,12 @@ class View(Elsewhere):
         inside_indices, position = iter(indices), 0
         for span, stride in zip(self.spans, self.array.strides, strict=True):
             inside = 0 if span.is_index else next(inside_indices)
-            if is_number(inside) and is_number(span.extent) and not 0 <= inside < span.extent:
-                raise mistake("PTO-S201", f"index {inside} of a dimension of size {span.extent}")
+            known_size = span.extent if is_number(span.extent) else None
+            if is_number(inside) and (
+                inside < 0 or (known_size is not None and inside >= known_size)
+            ):
+                size = "" if known_size is None else f" of size {known_size}"
+                raise mistake("PTO-S201", f"index {inside} of a dimension{size}")
             position = arith("+", position, arith("*", arith("+", span.start, inside), stride))
         return position
 
