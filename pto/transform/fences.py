@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pto.ir.builder import new_block
 from pto.ir.graph import Operation
+from pto.isa.order.flags import PIPE_BARRIER
 from pto.isa.row.attributes import Enum
 from pto.isa.scalar.scope import SECTIONS
 from pto.isa.table import lookup
@@ -48,7 +49,7 @@ class Insertions:
 
 
 def barrier(pipe: str) -> Operation:
-    return _made("pto.barrier", {"pipe": _pipe(pipe)})
+    return Operation.of(PIPE_BARRIER, attrs={"pipe": _pipe(pipe)})
 
 
 def flag(name: str, source: str, target: str, number: int) -> Operation:

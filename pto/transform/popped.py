@@ -43,8 +43,14 @@ class Popped:
             return True
         moved = self.move.operands[1]
         users = sorted(_work_on(moved, self.move), key=lambda u: _place(_beside(u, self.pop)))
-        if self.to == VECTOR and users and _overwrites(users[0], moved, self.pop):
-            self.end = users[0]
+        first = users[0] if users else None
+        if (
+            self.to == VECTOR
+            and first is not None
+            and _overwrites(first, moved, self.pop)
+            and not self._pops_until(first)
+        ):
+            self.end = first
             for name in (o.name for o in self.end.row.operands if o.role == "in"):
                 group = self.end.group(name)
                 self.end.set_group(name, [self.tile if v is moved else v for v in group])
@@ -62,11 +68,15 @@ class Popped:
         """True if no later tile of the queue has to be freed before these operations are done."""
         if any(user.control is not None for user in users):
             return False
-        ops = self.pop.home.ops
-        end = _place(_beside(users[-1], self.pop)) if users else 0
-        between = ops[_place(self.pop) + 1 : end + 1]
-        pops = [inner for op in between for inner in op.walk() if self.is_alike(inner)]
-        return all(pop in between for pop in pops) and not (self.to == VECTOR and pops)
+        pops = self._pops_until(users[-1]) if users else []
+        beside = all(pop.home is self.pop.home for pop in pops)
+        return beside and not (self.to == VECTOR and pops)
+
+    def _pops_until(self, user: Operation) -> list[Operation]:
+        """The pops of the same queue between this one and the operation that contains `user`."""
+        end = _place(_beside(user, self.pop))
+        between = self.pop.home.ops[_place(self.pop) + 1 : end + 1]
+        return [inner for op in between for inner in op.walk() if self.is_alike(inner)]
 
     def is_alike(self, op: Operation) -> bool:
         """True for a pop of the same queue."""

@@ -23,6 +23,7 @@ from pto.ir.graph import Module, Operation, Value
 from pto.isa.handle.tile import ALLOC_TILE, GET_VALIDSHAPE, SET_VALIDSHAPE
 from pto.isa.handle.view import ADDPTR
 from pto.isa.order.fence import FULL_FENCE
+from pto.isa.order.flags import PIPE_BARRIER
 from pto.isa.order.queue import FREE_AT, POP_AT, PUSH_FROM
 from pto.isa.order.queue_setup import IMPORT_BUFFER, OPEN_AT, RESERVE_BUFFER
 from pto.isa.row.attributes import Attribute, Bool, Enum, Int, OfType, Str, Symbol
@@ -36,6 +37,7 @@ from pto.isa.tile.elementwise_scalar import TEXPANDS
 from pto.isa.tile.move import TMOV
 from pto.target.facts import Profile
 from pto.transform.cores import CUBE, OTHER, VECTOR, is_work, on_first_sub_block, sides_of
+from pto.transform.fences import barrier
 from pto.transform.flat import flat
 from pto.transform.halves import WholeTiles, halve, halved_tiles, pass_halves
 from pto.transform.pass_result import PassResult
@@ -111,7 +113,7 @@ def _acts(op: Operation) -> bool:
 
 
 def _belongs(op: Operation, side: str) -> bool:
-    if op.row is FULL_FENCE:
+    if op.row in (FULL_FENCE, PIPE_BARRIER):
         return side == CUBE
     return side in (sides_of(op) or ({VECTOR} if _acts(op) else OTHER))
 
@@ -283,6 +285,10 @@ class _Joined:
             self._put(first, TEXPANDS, {"scalar": zero, "dst": self.token})
         popped = TileBuf(_HALF, TileType.of(Role.MAT, F16, *_TOKEN, NZ))
         self._pass(op, CUBE, self.token, popped)
+        if not self.in_memory:  # a pop out of L1 holds MTE1, and the load is of MTE2
+            all_pipes = barrier("ALL")
+            all_pipes.where = op.where
+            op.home.insert(op.home.ops.index(op), all_pipes)
 
     def _check_ordered(self, op: Operation, used: set[Value]) -> None:
         """Refuse an access that no tile of the cube core comes before, since it used the array."""

@@ -167,7 +167,7 @@ EVENT.row(
 
 BARRIER = order_family("barriers", "order within a pipe or a scope", cost="barrier")
 
-BARRIER.row(
+PIPE_BARRIER = BARRIER.row(
     "barrier",
     "hold the pipe until all its earlier work is done; PIPE_ALL: every pipe until all work is done",
     body=meaning.IN_ORDER,
