@@ -47,8 +47,8 @@ class Published:
     cache: State = "cold"
 
     def time(self) -> Timing:
-        how = {"blocks": self.blocks, "device": self.device}
-        return self.kernel.time(*self.args, **how, cache=self.cache)
+        blocks, device = self.blocks, self.device
+        return self.kernel.time(*self.args, blocks=blocks, device=device, cache=self.cache)
 
 
 def gemms() -> Iterator[Published]:

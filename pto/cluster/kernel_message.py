@@ -51,7 +51,6 @@ class KernelMessage:
     functions: tuple[int, ...]  # those that the launch runs, by their number in the program
     target: tuple[str, str | None, str]  # profile, device, edition
     engine: str
-    checks: bool
 
 
 def pack(kernel: PreparedKernel) -> KernelMessage | None:
@@ -66,9 +65,7 @@ def pack(kernel: PreparedKernel) -> KernelMessage | None:
     numbers = {id(f): n for n, f in enumerate(kernel.module.functions())}
     functions = tuple(numbers[id(f)] for f in kernel.functions)
     program = ProgramText.of(kernel.module)
-    message = _packed[kernel] = KernelMessage(
-        program, functions, target, kernel.engine, kernel.checks
-    )
+    message = _packed[kernel] = KernelMessage(program, functions, target, kernel.engine)
     return message
 
 
@@ -82,7 +79,6 @@ def unpack(message: KernelMessage) -> PreparedKernel:
         [functions[n] for n in message.functions],
         profile_of(message.target),
         engine=message.engine,
-        checks=message.checks,
     )
 
 

@@ -46,7 +46,10 @@ class WindowSpan:
         start = arith("+", self.start, inner.start)
         if isinstance(inner.start, Scalar) and (leaves := self._leaves(inner)) is not None:
             start = select(leaves, -1, start)  # outside of the array, which is an error of the run
-        return WindowSpan(start, inner.extent, inner.is_index, is_open, is_whole, inner.length)
+        length = inner.length
+        if inner.is_open and is_number(self.length) and is_number(inner.start):
+            length = self.length - inner.start
+        return WindowSpan(start, inner.extent, inner.is_index, is_open, is_whole, length)
 
     def _leaves(self, inner: WindowSpan) -> Scalar[object] | None:
         """The condition on which a part leaves the sub-range and may stay inside of the array;

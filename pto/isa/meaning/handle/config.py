@@ -193,5 +193,6 @@ def _quant_vector(case: Case) -> Callable[..., None]:
 
 HF32_MODE = Move(_hf32)
 TF32_MODE = Move(_tf32)
-QUANT_SCALAR = Do(_quant_scalar)
-QUANT_VECTOR = Do(_quant_vector)
+_OF_PUSHES = "sets the scale of pushes, which Python makes"
+QUANT_SCALAR = Do(_quant_scalar, host_only=_OF_PUSHES)
+QUANT_VECTOR = Do(_quant_vector, host_only=_OF_PUSHES)
