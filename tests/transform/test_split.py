@@ -12,8 +12,12 @@ from pto import isa
 from pto.core.errors import PtoError
 from pto.ir.graph import Operation
 from pto.isa.order.queue import FREE_AT, POP_AT
+from pto.isa.order.queue_setup import RESERVE_BUFFER
+from pto.isa.row.attributes import integer
+from pto.isa.table import lookup
 from pto.isa.tile.move import TMOV
 from pto.observe.sanitize import sanitize
+from pto.plan.sync import insert
 from pto.run.launch.host import launch
 from pto.target.profile import profile
 from pto.transform.cores import CUBE, VECTOR
@@ -23,6 +27,7 @@ from tests.transform.both_cores import (
     FLOAT,
     HALF,
     NPUS,
+    attention,
     both,
     function_of,
     has_equal_bits,
@@ -110,3 +115,19 @@ def test_a_tile_that_l1_would_keep_is_refused():
     module = kept.module(*args)
     with pytest.raises(PtoError, match="L1 keeps while others follow"):
         separate_all(module, profile("a5")).required()
+
+
+def test_tiles_that_fill_the_vector_buffer_of_a2a3_fit():
+    """Causal attention in blocks of 128: a mask of one tile and a number, and a queue that has one
+    slot in UB, since its slots lie in global memory."""
+    half, out = np.zeros((256, 128), np.float16), np.zeros((256, 128), np.float32)
+    sizes = {"m": 128, "n": 128, "d": 128}
+    module = attention.on("a2a3").module(half, half, half, out, causal=True, **sizes)
+    split = separate_all(module, profile("a2a3")).required()
+    vector = function_of(split, VECTOR)
+    assert order_of(vector, lookup("pto.tcmp"), lookup("pto.tcmps")) == ["tcmps"]
+    sizes_of_queues = [
+        integer(op.attrs, "size") for op in vector.walk() if op.row is RESERVE_BUFFER
+    ]
+    assert sizes_of_queues == [64 * 128 * 4]  # half of one tile of f32
+    insert(split.module, profile("a2a3"))  # gives addresses
